@@ -26,8 +26,8 @@ private struct RecordingPolicy: AccessPolicy {
 
 @Suite("Cost of a commit", .timeLimit(.minutes(5))) struct CommitCostTests {
   private static let rejection =
-    "The writes of the commit go over more than 1048576 bytes of documents and their index entries, with 16 for each "
-    + "field or element that a write goes over again. Split it into several commits."
+    "The commit processes more than 1048576 bytes of documents and their index entries, with 16 for each "
+    + "field or element that a write copies or compares. Split it into several commits."
 
   private func masked(_ name: DocumentName, _ field: String, _ value: Value?) -> Write {
     Write(

@@ -122,11 +122,11 @@ import Testing
     }
     let report = try await fixture.check()
     #expect(report.isConsistent && report.compositeEntries == 3, "\(report)")
-    #expect(reports.all.count { $0.contains("have to wait") } == 1, "\(reports.all)")
+    #expect(reports.all.count { $0.contains("is delayed") } == 1, "\(reports.all)")
     // A builder whose commits always fail still stops with the engine.
     store.rejectCommits(.max, after: 1)
     try await fixture.engine.setIndexes(Self.index([("b", .ascending)]), ofDatabase: "(default)")
-    try await eventually("the builder waits again") { reports.all.count { $0.contains("have to wait") } == 2 }
+    try await eventually("the builder waits again") { reports.all.count { $0.contains("is delayed") } == 2 }
     await fixture.engine.shutDown()
   }
 

@@ -116,7 +116,7 @@ struct FirestoreRESTCall: Sendable {
       }
     }
     if target["callback"] != nil || target["$callback"] != nil {
-      return .invalidArgument("The parameter 'callback' is not supported: read the answer as JSON.")
+      return .invalidArgument("The parameter 'callback' is not supported: read the response as JSON.")
     }
     return nil
   }
@@ -163,7 +163,8 @@ private struct Path {
     var decoded: [String] = []
     for segment in raw {
       guard let text = RequestTarget.decode(segment, plusIsSpace: false) else {
-        throw .invalidArgument("The path holds '\(segment.prefix(100))', which is no valid percent-encoding.")
+        throw .invalidArgument(
+          "The path contains '\(segment.prefix(100))', which is not valid percent-encoding.")
       }
       decoded.append(text)
     }

@@ -33,9 +33,9 @@ struct CommitCostBudget {
   private func check(spending bytes: Int) throws(FirestoreError) {
     guard cost + bytes > limit else { return }
     throw .invalidArgument(
-      "The writes of the commit go over more than \(limit) bytes of documents and their index entries, with "
-        + "\(CommitCostBudget.elementBytes) for each field or element that a write goes over again. Split it into several "
-        + "commits.")
+      "The commit processes more than \(limit) bytes of documents and their index entries, with "
+        + "\(CommitCostBudget.elementBytes) for each field or element that a write copies or compares. Split it into "
+        + "several commits.")
   }
 
   /// Charges bytes of keys and values that the commit writes or clears. The store has the same limit, but

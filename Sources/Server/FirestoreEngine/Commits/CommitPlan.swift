@@ -165,8 +165,8 @@ struct CommitPlan {
   private func futureTime(_ required: Timestamp, of name: DocumentName) -> RequestFault {
     RequestFault(
       error: .invalidArgument(
-        "The precondition's update_time lies in the future: \(name) is asked for as of \(required.microseconds), and it is "
-          + "\(commitTime.microseconds) (microseconds since 1970)."))
+        "The precondition's update_time lies in the future: it is \(required.microseconds) for \(name), and the commit's time "
+          + "is \(commitTime.microseconds) (microseconds since 1970)."))
   }
 
   private var tooManyTransforms: RequestFault {

@@ -163,7 +163,7 @@ final class IndexMaintainer: Sendable {
           defer { state.hasReportedUnavailable = true }
           return !state.hasReportedUnavailable
         }
-        if isFirst { report("the indexes have to wait, and are tried again every second: \(error.message)") }
+        if isFirst { report("the index change is delayed and retried every second: \(error.message)") }
         return options.clock.now() + IndexMaintainer.retryInterval
       } catch {
         // Stored data is corrupt. The work stops until the server is started again.
@@ -192,7 +192,7 @@ final class IndexMaintainer: Sendable {
       case .clearing:
         let next = try self.clear(stored, in: view)
         try self.storeAndPublish(next, in: view)
-        if next.phase == .stable { self.report("the indexes are settled") }
+        if next.phase == .stable { self.report("the index change is complete") }
       }
       return .step
     }.result

@@ -229,7 +229,7 @@ struct IndexState: Codable, Sendable, Equatable {
   /// - Throws: DATA_LOSS if the bytes are not an index state.
   static func decode(_ row: StoredValue) throws(FirestoreError) -> IndexState {
     do { return try JSONDecoder().decode(IndexState.self, from: Data(row)) } catch {
-      throw FirestoreError(.dataLoss, "The row that names the database's indexes cannot be read.")
+      throw FirestoreError(.dataLoss, "The stored index state of the database cannot be read.")
     }
   }
 }

@@ -164,7 +164,7 @@ public final class WatchStream: Sendable {
       else {
         mailbox.failure = .resourceExhausted(
           "More than \(EngineLimits.maximumStreamCommands) requests, or \(EngineLimits.maximumStreamCommandBytes) bytes of "
-            + "them, wait on this stream.")
+            + "requests, are queued on this stream.")
         return
       }
       mailbox.commandBytes = bytes

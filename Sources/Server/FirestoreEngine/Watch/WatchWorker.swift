@@ -227,8 +227,8 @@ actor WatchWorker {
       return try await reject(
         id,
         .resourceExhausted(
-          "At most \(EngineLimits.maximumUnindexedQueries) queries of a collection that ask for no value, element or range "
-            + "can be listened to."), stream)
+          "At most \(EngineLimits.maximumUnindexedQueries) queries of a collection that require no value, array element or "
+            + "range can be listened to."), stream)
     }
     // Without other targets, this is the only decision.
     if targets.isEmpty { policyVersion = stream.database.policies.current.version }

@@ -50,7 +50,7 @@ final class GRPCConnection {
     if new > old, total > limits.maximumBufferedRequestBytes {
       return GRPCStatus(
         .resourceExhausted,
-        "This connection's requests under way exceed the limit of \(limits.maximumBufferedRequestBytes) bytes."
+        "This connection's requests in progress exceed the limit of \(limits.maximumBufferedRequestBytes) bytes."
       )
     }
     guard memory.resize(from: old, to: new) else { return outOfMemory }

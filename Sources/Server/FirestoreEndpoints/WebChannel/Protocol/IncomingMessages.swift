@@ -33,7 +33,7 @@ struct IncomingMessages {
     let last = messages.map(\.number).max() ?? 0
     guard last < nextNumber + limits.maximumGap else {
       throw .malformed(
-        "Message \(last) is more than \(limits.maximumGap) ahead of message \(nextNumber), which has not come."
+        "Message \(last) is more than \(limits.maximumGap) ahead of message \(nextNumber), which has not arrived."
       )
     }
     for message in messages where message.number >= nextNumber && early[message.number] == nil {

@@ -25,7 +25,7 @@ package struct WebChannelService: Sendable {
   func serve(_ stream: FirestoreRoute.Channel, _ http: HTTPRequest, _ responder: HTTPResponder) {
     let request = WebChannelRequest(http, responder)
     guard http.head.method == .GET || http.head.method == .POST else {
-      return request.reject(WebChannelError(status: 405, message: "WebChannel knows GET and POST only."))
+      return request.reject(WebChannelError(status: 405, message: "WebChannel supports only GET and POST."))
     }
     do throws(WebChannelError) {
       switch try WebChannelOperation(isPost: http.head.method == .POST, http.target) {

@@ -174,7 +174,7 @@ final class WebChannelSessionHandler {
   private func deliver() {
     if session.exceedsPendingLimit {
       let limit = sessions.limits.maximumPendingBytes
-      finish(GRPCStatus(.resourceExhausted, "The messages that wait exceed the limit of \(limit) bytes."))
+      finish(GRPCStatus(.resourceExhausted, "The queued messages exceed the limit of \(limit) bytes."))
     }
     if !isDelivering {
       isDelivering = true

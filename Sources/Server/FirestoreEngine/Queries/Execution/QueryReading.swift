@@ -215,8 +215,8 @@ extension SortMemoryBudget {
   /// The error of a query when the memory for sorting is exhausted.
   fileprivate func memoryError(of query: PreparedQuery) -> FirestoreError {
     .resourceExhausted(
-      "The server holds as many bytes of results to sort them as it may, \(limit) in all. Try again later; with an index "
-        + "of \(query.indexDescription) there would be nothing to sort.")
+      "The server's memory for sorting query results is exhausted: \(limit) bytes for all queries. Try again later. With an "
+        + "index of \(query.indexDescription) the query needs no sorting.")
   }
 }
 

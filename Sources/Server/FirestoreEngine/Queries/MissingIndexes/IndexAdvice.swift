@@ -36,7 +36,7 @@ extension FirestoreDatabase {
     let isNew = reportedAdvice.withLock { $0.count < Self.maximumReports && $0.insert(key).inserted }
     guard isNew else { return }
     options.report(
-      "\(name): a query went over \(run.rowsRead) rows for \(run.resultsFound) results; an index would help it: add to "
+      "\(name): a query scanned \(run.rowsRead) rows for \(run.resultsFound) results; an index would make it faster: add to "
         + "\"\(element.list)\" in firestore.indexes.json \(element.text)")
   }
 }
