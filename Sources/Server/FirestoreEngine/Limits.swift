@@ -32,7 +32,7 @@ public struct EngineLimits: Sendable, Hashable {
   public var transactionIdleTimeoutSeconds = 60
   /// Total timeout of a transaction, in seconds after its beginning. Must not exceed `historySeconds`.
   public var transactionTimeoutSeconds = 270
-  /// Maximum open transactions of one database; Hearth's own limit. Users begin none while half of them are open.
+  /// Maximum open transactions of one database; Hearth's own limit. Callers without a role may use half of them.
   public var maximumOpenTransactions = 10_000
   /// Maximum active targets of one Listen stream; Hearth's own limit.
   public var maximumStreamTargets = 1_000
@@ -86,7 +86,7 @@ extension EngineLimits {
   /// Maximum cost of one commit: bytes of stored documents, plus 16 for each field and element that a write
   /// processes. The limit exists because the database's other writes wait while a commit runs.
   public static let maximumCommitCost = 512 << 20
-  /// How often the decision about a large commit starts, because a document that it has read changed meanwhile.
+  /// Maximum starts of the decision about one large commit. It starts again when a document that it has read changes.
   static let maximumCommitDecisions = 10
   /// Maximum documents that one commit of `clear` deletes.
   public static let maximumClearedDocuments = 20_000
@@ -104,8 +104,8 @@ extension EngineLimits {
   public static let maximumSortBytes = 64 << 20
   /// Maximum documents in one delivered page of a query or batch.
   public static let maximumPageDocuments = 256
-  /// Bytes of documents in the first page for a client over a connection after which no more are added. Further pages are
-  /// twice as large, up to `maximumPageBytes`.
+  /// Bytes of documents in a remote client's first page after which no more documents are added. Each further page may be
+  /// twice as large as the previous one, up to `maximumPageBytes`.
   public static let minimumPageBytes = 64 << 10
   /// Bytes of documents in one delivered page after which no more are added.
   public static let maximumPageBytes = 1 << 20
@@ -154,8 +154,8 @@ extension EngineLimits {
   public static let maximumWatchBatchResponses = 256
   /// Bytes of documents in these responses after which no more are added.
   public static let maximumWatchBatchBytes = 256 << 10
-  /// Bytes of responses that remain for the next batch at the end of a page of documents. With more, the batch is sent, since
-  /// the memory of the page is released.
+  /// Maximum bytes of responses that are kept for the next batch when a page of documents ends. A larger remainder is sent
+  /// immediately, because the memory of the page is released.
   public static let maximumWatchRemainderBytes = 8 << 10
   /// Bytes of changes that a stream buffers without reserving memory for them.
   public static let watchBufferAllowance = 64 << 10

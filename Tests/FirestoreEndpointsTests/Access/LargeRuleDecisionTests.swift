@@ -76,7 +76,7 @@ import Testing
   @Test(
     "a commit whose rules compare a server timestamp with the time of the request is allowed in several parts"
   )
-  func throttle() async throws {
+  func serverTimestampInSeveralParts() async throws {
     try await with { port in
       let text = Proto.Value.text(String(repeating: "a", count: 60_000))
       var user = Proto.Write.set("users/u", [:])

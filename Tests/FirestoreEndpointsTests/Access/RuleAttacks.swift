@@ -186,7 +186,7 @@ struct RuleAttack: CustomStringConvertible {
       }
   }()
 
-  /// Writes of documents of others, with every precondition.
+  /// Writes of documents of other users, with every precondition.
   private static let foreignWrites: [RuleAttack] = [
     "users/alice", "users/absent", "locked/x", "posts/private", "nowhere/x",
   ].flatMap { path -> [RuleAttack] in
@@ -324,7 +324,7 @@ struct RuleAttack: CustomStringConvertible {
       RuleAttack(kind: "administration", method: "GET", target: "\(root)/nowhere?showMissing=true"),
     ]
 
-  /// Reads of the past and of several documents. `TIME` is a time at which `posts/private` was public.
+  /// Reads at past times, and reads of several documents. `TIME` is a time at which `posts/private` was public.
   private static let consistency: [RuleAttack] = {
     let names = ["open", "private"].map { "\"\(RuleAttack.names)/posts/\($0)\"" }
     return [

@@ -81,7 +81,7 @@ struct TransportRequest {
   /// The text without the parts that differ between two servers: times and the bytes of tokens. The length of a token
   /// stays.
   static func normalised(_ text: String) -> String {
-    // Tokens first: 16 of their hexadecimal digits can look like a time.
+    // Tokens are replaced first, since 16 of their hexadecimal digits can look like a time.
     let tokens = text.replacing(/"(transaction|nextPageToken|resumeToken|streamToken)":\s*"([^"]*)"/) {
       "\"\($0.output.1)\":\($0.output.2.count)"
     }

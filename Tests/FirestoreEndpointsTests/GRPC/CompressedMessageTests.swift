@@ -140,7 +140,7 @@ struct CompressedMessageTests {
   }
 
   @Test("The only message of a request stays compressed until the request is complete")
-  func unfinished() async throws {
+  func incompleteRequest() async throws {
     var limits = PortLimits()
     limits.memory = MemoryBudget(limit: 64 << 20)
     try await withEcho(limits) { client in

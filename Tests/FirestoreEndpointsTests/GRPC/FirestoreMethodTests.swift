@@ -265,7 +265,7 @@ struct FirestoreMethodTests {
     }
   }
 
-  @Test("Without --emulator and rules every data call without accepted credentials is UNAUTHENTICATED")
+  @Test("Without --emulator and rules, every data call without accepted credentials is UNAUTHENTICATED")
   func withoutEmulator() async throws {
     let production: (inout HearthConfiguration) -> Void = {
       $0.emulator = false

@@ -51,7 +51,7 @@ struct GracefulShutdownTests {
   @Test(
     "Calls in flight at the first GOAWAY, and calls sent before it arrives, are served; the last GOAWAY names the last"
   )
-  func crossing() async throws {
+  func callsInFlight() async throws {
     try await drain { _, client in
       try await client.request(1, FrameConnection.call("Echo"), [1], end: false)
       try await echo(client, 3)

@@ -132,7 +132,7 @@ struct LargeMessageTests {
   }
 
   @Test("Many large messages on one connection do not reduce its flow-control window")
-  func window() async throws {
+  func flowControlWindow() async throws {
     let echo = try await EchoPort.start()
     let client = try await FrameConnection.open(port: echo.port.port)
     // The client fills each stream's window and ignores the responses. The server must return all of the

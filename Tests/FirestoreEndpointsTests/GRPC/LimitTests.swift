@@ -224,9 +224,8 @@ struct LimitTests {
       }),
     LimitCase("a request", "Request payload size exceeds the limit: 10485760 bytes.") { excess in
       var request = LimitCase.request([Write(.update(try LimitCase.name("c/d"), fields: ["n": 1]))])
-      // A request tag, which the server ignores, fills the request up to the limit. Its two protobuf fields need
-      // ten more
-      // bytes for the tags and lengths of two fields.
+      // A request tag, which the server ignores, fills the request up to the limit. The tags and lengths of its two protobuf
+      // fields take ten more bytes.
       let size: [UInt8] = try request.serializedBytes()
       request.requestOptions.requestTags = [LimitCase.text((10 << 20) - size.count - 10 + excess)]
       let filled: [UInt8] = try request.serializedBytes()

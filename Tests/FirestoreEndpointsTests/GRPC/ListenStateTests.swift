@@ -137,7 +137,7 @@ struct ListenStateTests {
   // MARK: Removal
 
   @Test(
-    "A deletion is sent as document_delete; leaving the query with contents that rules hide, as document_remove"
+    "A deletion is sent as document_delete, a document that leaves the query with hidden contents as document_remove"
   )
   func deleteAndRemove() async throws {
     try await EnginePort.with(policy: SwitchPolicy()) { port in

@@ -109,7 +109,7 @@ struct StreamErrorTests {
     }
   }
 
-  @Test("Priorities have no effect, also invalid ones", arguments: Priority.allCases)
+  @Test("Priorities have no effect, even if they are invalid", arguments: Priority.allCases)
   func priorities(_ kind: Priority) async throws {
     try await withConnection { _, client in
       try await openDuplexStream(client, stream: 1)
@@ -178,7 +178,7 @@ struct StreamErrorTests {
       }
       try await expectOpenStream(client, stream: 1)
       try await expectOpenStream(client, stream: 239)
-      // The end of a stream makes room for another.
+      // The end of a stream frees capacity for another.
       try await client.send(FrameConnection.frame(0, 1, 1))
       #expect(try await client.status(of: 1) == 0)
       try await client.request(245, FrameConnection.call("Echo"), [1])
@@ -277,7 +277,7 @@ struct StreamErrorTests {
     }
   }
 
-  @Test("A long error message is truncated to the size of headers, and ends only its call")
+  @Test("A long error message is truncated to the maximum size of headers, and ends only its call")
   func longMessages() async throws {
     try await FirestoreTestServer.with { client in
       let listen = try await ListenClient(client)

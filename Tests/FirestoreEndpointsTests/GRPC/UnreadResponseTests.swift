@@ -27,7 +27,7 @@ struct UnreadResponseTests {
     }
   }
 
-  /// Requests the large document `count` times at once, each on a separate stream.
+  /// Requests the large document `count` times concurrently, each on a separate stream.
   private func startReads(_ count: Int, _ client: GRPCTestClient) async throws -> [GRPCTestCall] {
     var calls: [GRPCTestCall] = []
     for _ in 0..<count {
@@ -104,7 +104,7 @@ struct UnreadResponseTests {
     }
   }
 
-  @Test("A client that reads gets 200 large responses at once, far more than the queue's limit")
+  @Test("A client that reads gets 200 concurrent large responses, far more than the queue's limit")
   func activeReader() async throws {
     try await with { running in
       for call in try await startReads(200, running.client) {

@@ -1,4 +1,4 @@
-// REST requests with compressed bodies.
+// Tests of REST requests with compressed bodies.
 
 import FirestoreProtobuf
 import HearthServer
@@ -35,7 +35,7 @@ struct CompressedBodyTests {
   }
 
   @Test(
-    "a compressed body is read like its plain form",
+    "a compressed body is read like an uncompressed one",
     arguments: [
       ("gzip", CompressionAlgorithm.gzip), ("GZIP", .gzip), ("x-gzip", .gzip), ("deflate", .deflate),
     ])
@@ -98,7 +98,7 @@ struct CompressedBodyTests {
       // The decompressed body is not JSON.
       let reply = try RESTClient.parse(try await connection.textUntilClose())
       #expect(reply.status >= 400 && reply.status != 415)
-      #expect(!reply.body.contains("cannot be unpacked"))
+      #expect(!reply.body.contains("cannot be decompressed"))
       #expect(try await eventually { limits.memory.used == 0 })
     }
     await echo.stop()
@@ -123,7 +123,7 @@ struct CompressedBodyTests {
       for body in [Array(compressed.dropLast()), compressed + [0], [1, 2, 3], Array("{}".utf8)] {
         let reply = try await reply(server, "\(Self.docs):commit", body, "gzip")
         #expect(reply.status == 400 && reply.error["status"] == .string("INVALID_ARGUMENT"))
-        #expect(reply.error["message"].string?.contains("cannot be unpacked") == true)
+        #expect(reply.error["message"].string?.contains("cannot be decompressed") == true)
       }
       #expect(try await reply(server, "\(Self.docs):commit", compressed, "gzip").status == 200)
       for encoding in ["br", "gzip, gzip", "gzip, br"] {

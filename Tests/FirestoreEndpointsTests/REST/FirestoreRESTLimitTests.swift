@@ -179,9 +179,9 @@ struct FirestoreRESTLimitTests {
       let chunk = "C351\r\n" + String(repeating: " ", count: 50_001) + "\r\n"
       try await endless.send(
         "POST \(docs):commit HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk)
-      let cut = try RESTClient.parse(String(decoding: await endless.readToEnd(), as: UTF8.self))
-      #expect(cut.status == 400)
-      #expect(cut.error["message"] == .string("Request payload size exceeds the limit: 50000 bytes."))
+      let truncated = try RESTClient.parse(String(decoding: await endless.readToEnd(), as: UTF8.self))
+      #expect(truncated.status == 400)
+      #expect(truncated.error["message"] == .string("Request payload size exceeds the limit: 50000 bytes."))
     }
   }
 
@@ -213,11 +213,11 @@ struct FirestoreRESTLimitTests {
         [WebChannelTestClient.set("c/d", "{\"t\":{\"stringValue\":\"\(text)\"}}")], from: 1)
       let back = try await client.open(after: 0)
       let error = try await back.arrays(until: "error").last?.payload.array?.first?["error"]
-      let said = try #require(error?["message"]?.string)
+      let errorText = try #require(error?["message"]?.string)
       #expect(error?["status"] == .string("INVALID_ARGUMENT"))
       #expect(
-        said.hasPrefix("Request payload size exceeds the limit: 10485760 bytes. (The request has 10"),
-        "\(said)")
+        errorText.hasPrefix("Request payload size exceeds the limit: 10485760 bytes. (The request has 10"),
+        "\(errorText)")
       await back.close()
 
       let large = try await RawClient.connect(port.port.port)

@@ -8,7 +8,7 @@ import Testing
 @Suite("REST and WebChannel over TLS", .timeLimit(.minutes(1)))
 struct FirestoreTLSTests {
   @Test("a WebChannel listener over TLS receives writes of REST over TLS")
-  func both() async throws {
+  func listenerReceivesWrites() async throws {
     let files = try TestCertificate.write()
     let tls = try TestCertificate.clientContext(protocols: ["http/1.1"])
     var configuration = HearthConfiguration.forTesting()

@@ -34,7 +34,7 @@ struct ListChecker {
   }
 
   /// Whether a transaction was applied. With an unknown outcome, it was applied if one of its appends is in a list.
-  private func happened(_ index: Int) -> Bool {
+  private func wasApplied(_ index: Int) -> Bool {
     switch transactions[index].outcome {
     case .committed: true
     case .aborted: false
@@ -100,7 +100,7 @@ struct ListChecker {
         if let a = writer[value], let b = writer[next] { add(a, b, "ww") }
       }
     }
-    for (index, transaction) in transactions.enumerated() where happened(index) {
+    for (index, transaction) in transactions.enumerated() where wasApplied(index) {
       for (key, list) in transaction.reads {
         if let last = list.last, let source = writer[last] { add(source, index, "wr") }
         if let order = orders[key], order.count > list.count, let next = writer[order[list.count]] {
@@ -110,7 +110,7 @@ struct ListChecker {
     }
     // Real-time edges: the frontier contains the ended transactions that no other ended transaction follows.
     var moments: [(time: UInt64, isEnd: Bool, index: Int)] = []
-    for (index, transaction) in transactions.enumerated() where happened(index) {
+    for (index, transaction) in transactions.enumerated() where wasApplied(index) {
       moments.append((transaction.began, false, index))
       if case .committed = transaction.outcome { moments.append((transaction.ended, true, index)) }
     }
@@ -183,8 +183,8 @@ struct ListChecker {
 
   // MARK: Commit times
 
-  /// Checks that the order of commit times is a serial order: transactions with writes, replayed in it, read the same
-  /// lists.
+  /// Checks that the order of commit times is a serial order: if the transactions with writes are replayed in this order, they
+  /// read the same lists.
   private mutating func checkCommitTimes() {
     var commits: [(time: Int64, index: Int)] = []
     for (index, transaction) in transactions.enumerated() {

@@ -20,7 +20,7 @@ struct WebChannelDeliveryTests {
     for seed in 0..<100 {
       var run = RandomSession(seed: UInt64(seed))
       try run.play(300)
-      try run.settle()
+      try run.deliverAll()
       #expect(run.delivered == Array(0..<run.sentMessages).map { "m\($0)" }, "seed \(seed)")
       #expect(run.received == Array(0..<run.sentArrays).map { "a\($0)" }, "seed \(seed)")
       #expect(run.session.heldBytes == 0, "seed \(seed)")
@@ -84,7 +84,7 @@ private struct RandomSession {
 
   /// Delivers every POST in flight without losses, and then reads until all arrays have arrived and are
   /// acknowledged.
-  mutating func settle() throws {
+  mutating func deliverAll() throws {
     while !posts.isEmpty { try arrive(isLossy: false) }
     receiveMessages(atMost: .max)
     for _ in 0..<1000 where received.count < sentArrays || session.heldBytes > 0 {
@@ -149,7 +149,7 @@ private struct RandomSession {
   }
 
   private mutating func apply(_ steps: WebChannelSession.Actions) {
-    #expect(!steps.isOver)
+    #expect(!steps.endsSession)
     guard steps.frames.readableBytes > 0 || steps.endsBackChannel else { return }
     guard var back, !back.hasEnded else {
       if isHalfOpen { return }

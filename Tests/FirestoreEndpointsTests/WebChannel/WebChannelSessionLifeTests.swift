@@ -213,7 +213,7 @@ struct WebChannelSessionLifeTests {
     }
   }
 
-  @Test("An idle session expires and makes room for another")
+  @Test("An idle session expires, and another one takes its place")
   func sessionsExpire() async throws {
     // The timeout is long enough for a busy machine to open the back channel.
     try await port({
@@ -225,7 +225,7 @@ struct WebChannelSessionLifeTests {
       _ = try await back.arrays(until: "CURRENT")
       #expect(try await client.post([], from: 1).status == 200)
       await back.close()
-      // A request would keep the session alive. Its expiry is visible because a new session fits.
+      // A request would keep the session alive, so the test detects its expiry by opening another session.
       #expect(
         try await eventually { try await Client.handshake(client.port, "Listen", []).reply.status == 200 })
       #expect(try await client.post([], from: 1).status == 400)

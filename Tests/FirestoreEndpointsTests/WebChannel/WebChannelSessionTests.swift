@@ -216,19 +216,19 @@ struct WebChannelSessionTests {
     var session = session()
     #expect(session.deadline == start + .minutes(2))
     try session.receive([], acknowledged: nil, now: start + .seconds(60))
-    #expect(!session.tick(now: start + .seconds(120)).isOver)
-    #expect(session.tick(now: start + .seconds(180)).isOver)
+    #expect(!session.tick(now: start + .seconds(120)).endsSession)
+    #expect(session.tick(now: start + .seconds(180)).endsSession)
   }
 
   @Test("A session does not expire while a back channel is open")
   func backChannelPreventsExpiry() throws {
     var session = session { $0.maximumBackChannelLifetime = .hours(1) }
     _ = try session.open(streaming(0), now: start)
-    #expect(!session.tick(now: start + .minutes(10)).isOver)
+    #expect(!session.tick(now: start + .minutes(10)).endsSession)
     let id = try #require(session.backChannel)
     session.disconnect(id, now: start + .minutes(10))
-    #expect(!session.tick(now: start + .minutes(11)).isOver)
-    #expect(session.tick(now: start + .minutes(12)).isOver)
+    #expect(!session.tick(now: start + .minutes(11)).endsSession)
+    #expect(session.tick(now: start + .minutes(12)).endsSession)
   }
 
   @Test("The end of a stream is resent until the client acknowledges it")
@@ -245,6 +245,6 @@ struct WebChannelSessionTests {
       #expect(steps.endsBackChannel)
     }
     #expect(throws: WebChannelError.unknownSession) { try session.open(streaming(1), now: start) }
-    #expect(session.tick(now: start + .seconds(30)).isOver)
+    #expect(session.tick(now: start + .seconds(30)).endsSession)
   }
 }

@@ -165,7 +165,7 @@ struct WebChannelTests {
     }
   }
 
-  /// Clients reopen a failed stream with the same targets. They give up a target only after its REMOVE.
+  /// Clients reopen a failed stream with the same targets. They remove a target only after its REMOVE.
   @Test("A malformed target ends alone, and other targets continue", arguments: [false, true])
   func malformedTargetsFailAlone(first: Bool) async throws {
     let query = #""query":{"parent":"p","structuredQuery":{"where":{"#

@@ -1,4 +1,4 @@
-// Tests of the end of streams whose callers' credentials expire or are revoked.
+// Tests that streams end when the credentials of their callers expire or are revoked.
 
 import Access
 import FirestoreModel
@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Streams that end with their credentials", .timeLimit(.minutes(1)))
 struct CallerStreamTests {
-  /// A stream whose end waits for the test.
+  /// A stream that ends when the test calls `completeEnd`.
   private final class TestStream: CallerStream {
     private struct State {
       var error: FirestoreError?
@@ -69,7 +69,7 @@ struct CallerStreamTests {
       #expect(ending.count == 1)
       #expect(ending.allSatisfy { $0.error == CallerStreams.expired })
       #expect(expiring.count(where: \.isEnded) == number - 1)
-      // The next stream ends after as long a pause as this end takes.
+      // The pause before the next end is as long as this end took.
       clock.advance(by: 500)
       for stream in ending { stream.completeEnd() }
       try await eventually("the pause begins") { clock.sleepers == 1 }
@@ -83,7 +83,7 @@ struct CallerStreamTests {
     #expect(streams.count == 1)
   }
 
-  @Test("a revocation invalidates streams at once, and does not wait for many expired streams")
+  @Test("a revocation invalidates streams immediately, and does not wait for many expired streams")
   func revocation() async throws {
     let clock = ManualClock()
     let streams = CallerStreams(clock: clock)

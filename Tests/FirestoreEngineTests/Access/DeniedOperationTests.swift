@@ -1,4 +1,4 @@
-// Denied operations: their error does not depend on stored data, and they take no locks.
+// Tests that the error of a denied operation does not depend on stored data, and that denied operations take no locks.
 
 import Access
 import AccessFixture
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test("a denied caller does not learn that stored documents exceed the cost of a commit")
-  func cost() async throws {
+  func hidesCommitCost() async throws {
     let fixture = try EngineFixture(policy: TestPolicy.denying("secret"), maximumCommitCost: 1 << 18)
     let large = Value.bytes([UInt8](repeating: 1, count: 200_000))
     for id in ["a", "b", "c"] {
@@ -74,7 +74,7 @@ import Testing
     #expect(try await error(["secret/x", "secret/y", "secret/z"]) == Self.denial)
     #expect(try await error(["c/a", "secret/b"]) == Self.denial)
     #expect(try await error(["c/a", "c/b"])?.code == .invalidArgument)
-    // A later write that fails in every state of the database fails whatever the cost of the stored documents is.
+    // A later write that is invalid in every state of the database fails with the same error for any stored documents.
     let future = Precondition.updateTime(Timestamp(microseconds: 253_000_000_000_000_000))
     for ids in [["a", "b", "c"], ["x", "y", "z"]] {
       var writes = try ids.map { Write(.delete(try fixture.name(ResourcePath(["secret", $0])))) }
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test("an allowed write still gets the error of its precondition and of its merged contents")
+  @Test("an allowed write still fails with the error of its precondition or of its merged contents")
   func allowedWrites() async throws {
     let fixture = try EngineFixture(policy: TestPolicy.denying("secret"))
     let large = Value.string(String(repeating: "x", count: 700_000))
@@ -166,7 +166,7 @@ import Testing
       let token = try await engine.beginTransaction(in: fixture.database, .readWrite(), as: .nobody)
       #expect(await failure { try await read(.transaction(token)) } == Self.denial)
       #expect(await failure { try await read(.newTransaction(.readWrite())) } == Self.denial)
-      // The clock stands still, so a write that waits for a lock would never complete.
+      // The test clock never advances, so a write that waits for a lock would never complete.
       try await fixture.set("secret/d", ["n": 2])
       try await engine.rollback(in: fixture.database, transaction: token, as: .nobody)
     }
@@ -202,7 +202,7 @@ import Testing
     }
   }
 
-  @Test("a transaction loses its locks if a read is denied under them")
+  @Test("a transaction loses its locks if a read is denied after it took them")
   func deniedUnderLocks() async throws {
     let isOpen = Collected<Bool>()
     let policy = TestPolicy { _, operation, _ in
@@ -223,7 +223,7 @@ import Testing
   }
 
   @Test("a denied caller does not learn that its transaction conflicts with another commit")
-  func conflicts() async throws {
+  func hidesConflicts() async throws {
     let isClosed = Collected<Bool>()
     let policy = TestPolicy { _, operation, _ in
       if case .commit = operation, !isClosed.all.isEmpty { return .deny(reason: "closed") }

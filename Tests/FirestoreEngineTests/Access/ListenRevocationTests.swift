@@ -1,4 +1,5 @@
-// Open listens whose permission ends: replaced policies, expired and revoked credentials, decisions by the time.
+// Tests of open listens that lose their permission: by a replaced policy, by expired or revoked credentials, or by a
+// decision that depends on the time.
 
 import Access
 import AccessFixture
@@ -168,7 +169,7 @@ import Testing
     }
   }
 
-  @Test("a decision by the time is made again before a change is sent")
+  @Test("a decision that depends on the time is repeated before a change is sent")
   func timeDependence() async throws {
     let limit = Guarded<Int64>(.max)
     let policy = TestPolicy { _, _, view in

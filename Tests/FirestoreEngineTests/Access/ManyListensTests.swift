@@ -68,7 +68,7 @@ import Testing
     fixture.engine.policies.publish(
       TestPolicy { principal, _, _ in principal.user == nil ? .deny(reason: "nobody") : .allowed },
       for: fixture.database)
-    // The write completes while most listens are not decided yet.
+    // The write completes while the policy has not decided most listens yet.
     try await fixture.set("c/later", [:])
     try await eventually("the allowed listen receives the change") {
       allowed.counts.withLock { $0.secrets } == 1
@@ -145,7 +145,7 @@ import Testing
     stream.close()
   }
 
-  /// Accepts responses until a target is removed; then it waits, as for a client that does not read.
+  /// Accepts responses until a target is removed; then it blocks, like the output of a client that does not read.
   private final class UnreadOutput: WatchOutput {
     let isCurrent = Guarded(false)
     let isWaiting = Guarded(false)
@@ -162,7 +162,7 @@ import Testing
     func fail(_ error: FirestoreError) async {}
   }
 
-  @Test("clients that do not read do not delay the decisions about the listens of others")
+  @Test("clients that do not read do not delay the decisions about other listens")
   func unreadResponses() async throws {
     let fixture = try EngineFixture()
     let selection = fixture.selection(StructuredQuery(from: [.init("c")]))

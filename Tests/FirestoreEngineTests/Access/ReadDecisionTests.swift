@@ -1,4 +1,4 @@
-// Decisions about reads: their time, their state, and the limit and order that the client requested.
+// Decisions about reads: the time and the state that they see, and the limit and order that the client requested.
 
 import Access
 import AccessFixture
@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test("the time of a read's decision is the clock's, even long after the last commit")
-  func time() async throws {
+  func timeOfReads() async throws {
     let times = Collected<Timestamp>()
     let policy = TestPolicy { _, _, view in
       times.append(view.time)
@@ -33,7 +33,7 @@ import Testing
     #expect(times.all == [Timestamp(microseconds: fixture.clock.wallTime())])
   }
 
-  @Test("the time of a commit's decision is that of its server timestamps")
+  @Test("a commit is decided at the time of its server timestamps")
   func commitTime() async throws {
     let times = Collected<Timestamp>()
     let policy = TestPolicy { _, operation, view in
@@ -51,8 +51,8 @@ import Testing
     #expect(times.all.count == 2 && times.all.first == times.all.last)
   }
 
-  @Test("a read of the past needs permission now and then")
-  func past() async throws {
+  @Test("a read at a past version needs permission at that version and at the newest version")
+  func pastReads() async throws {
     let fixture = try EngineFixture(policy: Self.flagPolicy)
     let engine = fixture.engine
     let name = try fixture.name("c/d")
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test("a read that waited for a lock is decided by the policy that is then in force")
+  @Test("after its wait for a lock, a read is decided by the policy that is in force then")
   func policyReplacedDuringWait() async throws {
     let fixture = try EngineFixture(policy: TestPolicy { _, _, _ in .allowed })
     let engine = fixture.engine
@@ -101,7 +101,7 @@ import Testing
     ]
     for read in reads {
       engine.policies.publish(TestPolicy { _, _, _ in .allowed }, for: fixture.database)
-      // A retried transaction locks what it reads exclusively.
+      // A retried transaction takes exclusive locks.
       let holder = try await fixture.begin(.readWrite(retrying: try await fixture.begin()))
       _ = try await engine.getDocument(name, consistency: .transaction(holder), as: .administrator)
       let token = try await engine.beginTransaction(in: fixture.database, .readWrite(), as: .user("u"))
@@ -149,8 +149,8 @@ import Testing
       } == query)
   }
 
-  @Test("a batch of documents is decided before its first page")
-  func batches() async throws {
+  @Test("a batch of documents is authorized before its first page")
+  func batchDecision() async throws {
     let policy = TestPolicy.denying("secret")
     let fixture = try EngineFixture(policy: policy)
     let names = try (0..<600).map { try fixture.name(ResourcePath(["c", "d\($0)"])) }

@@ -91,7 +91,7 @@ import Testing
     _ = try await fixture.engine.commit(in: fixture.database, [], transaction: token, as: .user("u"))
   }
 
-  @Test("a denied listing reads no document of its page token")
+  @Test("a denied listing does not read the document that its page token names")
   func deniedCursor() async throws {
     let store = CountingStore(try MemoryStore())
     let policy = TestPolicy { _, _, _ in .allowed }

@@ -68,7 +68,7 @@ import Testing
       from: [.init("c")], filter: .field(FieldFilter(price, .greaterThanOrEqual, 5)),
       orderBy: [.init(price, .descending)], offset: 1, limit: 1)
     #expect(try await Self.run(fixture, query, [sum(other)]) == [3])
-    // A cursor refers to the query's own order, so the aggregated fields add none.
+    // A cursor refers to the query's own order, so the aggregated fields are not added to the order.
     query = StructuredQuery(
       from: [.init("c")], startAt: Cursor([.reference(try fixture.name("c/b"))], before: true), limit: 1)
     #expect(try await Self.run(fixture, query, [sum(price)]) == [1])

@@ -1,4 +1,4 @@
-// Limits on the cost of one commit: each document is checked once, whatever the number of writes. Work that
+// Limits on the cost of one commit: each document is checked once for any number of writes. Work that
 // is repeated for each write counts against `maximumCommitCost`.
 
 import Access
@@ -26,8 +26,8 @@ private struct RecordingPolicy: AccessPolicy {
 
 @Suite("Cost of a commit", .timeLimit(.minutes(5))) struct CommitCostTests {
   private static let rejection =
-    "The writes of the commit go over more than 1048576 bytes of documents and their index entries, with 16 for each "
-    + "field or element that a write goes over again. Split it into several commits."
+    "The commit processes more than 1048576 bytes of documents and their index entries, with 16 for each "
+    + "field or element that a write copies or compares. Split it into several commits."
 
   private func masked(_ name: DocumentName, _ field: String, _ value: Value?) -> Write {
     Write(
@@ -124,7 +124,7 @@ private struct RecordingPolicy: AccessPolicy {
   }
 
   @Test("a commit with too many index entry bytes is rejected before all entries are encoded")
-  func written() async throws {
+  func writtenBytes() async throws {
     let fixture = try EngineFixture()
     let writes = try entryWrites(fixture)
     let rejection = FirestoreError.invalidArgument(
@@ -144,7 +144,7 @@ private struct RecordingPolicy: AccessPolicy {
   }
 
   @Test("unchanged index entries add to the cost and are encoded once")
-  func staying() async throws {
+  func unchangedEntries() async throws {
     let fixture = try EngineFixture(maximumCommitCost: 1 << 20)
     let writes = try entryWrites(fixture)
     for start in stride(from: 0, to: 40, by: 10) {
@@ -169,7 +169,7 @@ private struct RecordingPolicy: AccessPolicy {
     ])
     configuration.overrides = [.init("c", tags, [])]
     let fixture = try EngineFixture(maximumCommitCost: 1 << 20)
-    try await fixture.setIndexes(configuration, untilSettled: true)
+    try await fixture.setIndexes(configuration, untilStable: true)
     let text = Value.string(String(repeating: "x", count: 1_400))
     func fields(_ count: Int64) -> MapValue { ["a": text, "tags": .array((0..<count).map { .integer($0) })] }
     #expect(await failure { try await fixture.set("c/d", fields(2_000)) } == .invalidArgument(Self.rejection))
@@ -182,7 +182,7 @@ private struct RecordingPolicy: AccessPolicy {
   }
 
   @Test("a composite index reports the count and the bytes of a document's entries before it builds them")
-  func admission() throws {
+  func reportedEntries() throws {
     let fields: MapValue = ["a": "text", "b": 7, "tags": [1, "two", 1, "three"]]
     for scope in [DatabaseIndexConfiguration.Scope.collection, .collectionGroup] {
       for parts in [["a"], ["tags"], ["b", "tags", "a"], ["a", "none"]] {

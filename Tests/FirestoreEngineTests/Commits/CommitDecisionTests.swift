@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test("a commit is written once, after the last part of its decision")
-  func parts() async throws {
+  func writtenOnce() async throws {
     let parts = Collected<Int>()
     let fixture = try EngineFixture(policy: Self.policy(parts) { _ in })
     try await fixture.set("flags/open", ["on": true])
@@ -57,7 +57,7 @@ import Testing
     let fixture = try EngineFixture(
       policy: Self.policy(parts) { part in
         guard part == 1, parts.all.count == 2, let fixture = engine.withLock({ $0 }) else { return }
-        // Enqueued before the commit that is being decided.
+        // This write is enqueued before the commit that is being decided.
         guard let name = DocumentName(database: fixture.database, path: path) else { return }
         let write = Write(.update(name, fields: ["on": true, "again": true]))
         fixture.engine.commit(in: fixture.database, [write], as: .administrator) { _ in }
@@ -109,7 +109,7 @@ import Testing
     #expect(parts.all == [0, 1])
   }
 
-  @Test("a commit that is planned again and again for its decision is denied beyond the cost of one commit")
+  @Test("a commit is denied if all plans for its decision together exceed the cost limit of one commit")
   func cost() async throws {
     let parts = Collected<Int>()
     let fixture = try EngineFixture(policy: Self.policy(parts) { _ in }, maximumCommitCost: 10_000)
@@ -124,7 +124,7 @@ import Testing
     #expect(parts.all == [0, 1])
   }
 
-  @Test("creations that are planned again and again for their decision cost at least their size")
+  @Test("each repeated plan of a creation costs at least the size of the created document")
   func costOfCreations() async throws {
     let parts = Collected<Int>()
     let fixture = try EngineFixture(policy: Self.policy(parts) { _ in }, maximumCommitCost: 10_000)
@@ -138,14 +138,14 @@ import Testing
     #expect(parts.all == [0, 1])
   }
 
-  /// A decision of a policy of several commits.
+  /// A decided part of a commit.
   private struct Decided: Equatable {
     let commit: String
     let part: Int
   }
 
   @Test(
-    "one undecided commit of a database continues at a time, and a waiting commit that is cancelled delays no other"
+    "only one undecided commit of a database continues at a time, and a cancelled commit in the queue delays no other"
   )
   func queue() async throws {
     let decided = Collected<Decided>()
@@ -254,7 +254,7 @@ import Testing
     ) { if operation.touches("c") { count.withLock { $0 += 1 } } }
   }
 
-  @Test("an observer receives each part once, though the decision starts again")
+  @Test("an observer receives each part once, even if the decision starts again")
   func observation() async throws {
     let parts = Collected<Int>()
     let count = Guarded(0)

@@ -201,7 +201,7 @@ import Testing
     #expect(try await fixture.get("c/b") == ["t": expected, "x": 1])
   }
 
-  @Test("one document accepts 500 transforms in a commit, and not 501")
+  @Test("one document accepts 500 transforms in a commit, but not 501")
   func transformLimit() async throws {
     let name = try fixture.name("c/d")
     let transform = FieldTransform(FieldPath(field: "n"), .increment(1))

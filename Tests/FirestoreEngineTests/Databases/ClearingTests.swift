@@ -1,4 +1,4 @@
-// Clears a database while transactions are open.
+// Tests of clearing a database while transactions are open, and of clears that need several commits.
 
 import Access
 import FirestoreModel
@@ -12,7 +12,7 @@ import Testing
   @Test(
     "a transaction that reads before and after a clear does not commit",
     arguments: [TransactionOptions.readWrite(), .readWrite(concurrency: .optimistic)])
-  func serializable(options: TransactionOptions) async throws {
+  func transactionDoesNotCommit(options: TransactionOptions) async throws {
     let fixture = try EngineFixture()
     try await fixture.set("c/a", ["n": 1])
     try await fixture.set("c/b", ["n": 1])
@@ -59,7 +59,7 @@ import Testing
   }
 
   @Test("clearing releases the locks of a transaction, and a read that waits for them continues")
-  func waiting() async throws {
+  func releasesLocks() async throws {
     let fixture = try EngineFixture()
     try await fixture.set("c/a", ["n": 1])
     let holder = try await fixture.begin(.readWrite(retrying: try await fixture.begin()))

@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test(
-    "sessions that begin after two idle hours have current read times and survive the next commit",
+    "reads, transactions and listeners that begin after two idle hours have current read times and survive the next commit",
     arguments: [false, true])
   func afterIdleHours(isEmbedded: Bool) async throws {
     let storage = try ReopenableStore(isEmbedded: isEmbedded)
@@ -120,7 +120,7 @@ import Testing
   @Test(
     "commit versions exceed every earlier read time, over restarts and clocks that are set back",
     arguments: [false, true])
-  func timesRise(isEmbedded: Bool) async throws {
+  func commitTimesRise(isEmbedded: Bool) async throws {
     let storage = try ReopenableStore(isEmbedded: isEmbedded)
     var last = Timestamp.epoch
     for round in 0..<4 {
@@ -149,7 +149,7 @@ import Testing
   }
 
   @Test("commits that change nothing get increasing times, and documents keep their update times")
-  func unchanging() async throws {
+  func commitsWithoutChanges() async throws {
     let fixture = try EngineFixture()
     let first = try #require(try await fixture.set("c/d", ["a": 1]).commitTime)
     let read = try await Self.readTime(fixture, "c/d")

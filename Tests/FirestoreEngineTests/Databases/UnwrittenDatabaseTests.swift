@@ -48,7 +48,7 @@ import Testing
     stream.addTarget(WatchTarget(id: 2, fixture.selection(StructuredQuery(from: [.init("c")]))))
     try await eventually("the target is current") { !client.view.snapshots.isEmpty }
     #expect(try await fixture.engine.databaseNames().isEmpty)
-    // The stream holds its database, however many others are requested.
+    // The stream keeps its database open while many others are requested.
     for index in 0..<300 {
       _ = await failure {
         try await fixture.engine.getDocument(try Self.name("p\(index)"), as: .administrator)
@@ -78,7 +78,7 @@ import Testing
     #expect(try await fixture.engine.databaseNames() == [fixture.database])
   }
 
-  @Test("read times rise over the release of a missing database")
+  @Test("read times keep rising when a missing database is released and opened again")
   func readTimes() async throws {
     let fixture = try EngineFixture()
     var last = Timestamp.epoch

@@ -11,7 +11,7 @@ struct DifferentialProgram {
   /// A query and the ways in which it runs: once, by pages, as aggregations and as a listener's target.
   struct Question: Equatable {
     var query: Query
-    /// Reads the last results (limit to last): the client reverses the order and then the results.
+    /// Whether the last results are read (limit to last): the client reverses the order and then the results.
     var isToLast = false
     /// Maximum documents of one page when the query is read by cursors; nil to skip that.
     var pageSize: Int?
@@ -36,7 +36,7 @@ struct DifferentialProgram {
     case before
     /// After the documents; the index builder scans them.
     case after
-    /// As `after`, and the entries of replaced indexes are removed before the queries run.
+    /// Like `after`, but the entries of replaced indexes are removed before the queries run.
     case afterCleanup
   }
 

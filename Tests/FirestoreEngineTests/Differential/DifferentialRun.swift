@@ -48,7 +48,7 @@ struct DifferentialRun {
     if hasIndexes, program.indexTime == .before { try await fixture.setIndexes(program.indexes) }
     var last = try await commit(program.documents.map { ($0.path, $0.fields) })
     if hasIndexes, program.indexTime != .before {
-      try await fixture.setIndexes(program.indexes, untilSettled: program.indexTime == .afterCleanup)
+      try await fixture.setIndexes(program.indexes, untilStable: program.indexTime == .afterCleanup)
     }
     let first = (time: last, state: state)
     for question in program.questions { try await compareAll(question) }

@@ -24,12 +24,12 @@ import Testing
     try await run(Self.count, RandomModel.program)
   }
 
-  @Test("the same holds for values that index entries truncate, alone and in arrays and maps")
+  @Test("queries over values that index entries truncate agree with the reference evaluator")
   func longValues() async throws {
     try await run(max(Self.count / 20, 1), RandomModel.longValueProgram)
   }
 
-  /// Runs programs until they have had `count` queries.
+  /// Runs programs until `count` queries have run.
   private func run(
     _ count: Int, _ makeProgram: (_ seed: UInt64, _ questions: Int) -> DifferentialProgram
   ) async throws {

@@ -110,7 +110,7 @@ import Testing
       try await fixture.set(ResourcePath(["c", "d\(number)"]), ["a": .integer(Int64(number)), "b": 1])
     }
     let indexes = try await fixture.engine.database(fixture.database).indexes
-    // The first commit stores the configuration and succeeds. The next three are the builder's and fail.
+    // The first commit stores the configuration and succeeds. The next three come from the index builder and fail.
     store.rejectCommits(3, after: 1)
     try await fixture.engine.setIndexes(
       Self.index([("a", .ascending), ("b", .descending)]), ofDatabase: "(default)")
@@ -122,11 +122,11 @@ import Testing
     }
     let report = try await fixture.check()
     #expect(report.isConsistent && report.compositeEntries == 3, "\(report)")
-    #expect(reports.all.count { $0.contains("have to wait") } == 1, "\(reports.all)")
+    #expect(reports.all.count { $0.contains("is delayed") } == 1, "\(reports.all)")
     // A builder whose commits always fail still stops with the engine.
     store.rejectCommits(.max, after: 1)
     try await fixture.engine.setIndexes(Self.index([("b", .ascending)]), ofDatabase: "(default)")
-    try await eventually("the builder waits again") { reports.all.count { $0.contains("have to wait") } == 2 }
+    try await eventually("the builder waits again") { reports.all.count { $0.contains("is delayed") } == 2 }
     await fixture.engine.shutDown()
   }
 
@@ -147,7 +147,7 @@ import Testing
     try await fixture.setIndexes(configuration)
     let built = try await fixture.check()
     #expect(built.isConsistent && built.compositeEntries == 6_650)
-    try await fixture.setIndexes(DatabaseIndexConfiguration(), untilSettled: true)
+    try await fixture.setIndexes(DatabaseIndexConfiguration(), untilStable: true)
     #expect(try await fixture.check().compositeEntries == 0)
   }
 
@@ -163,7 +163,7 @@ import Testing
     var configuration = Self.index(
       [("tags", .contains)] + fields.map { ($0, DatabaseIndexConfiguration.Mode.ascending) })
     configuration.indexes += Self.index([("tags", .contains), ("a", .ascending)]).indexes
-    try await fixture.setIndexes(configuration, untilSettled: true)
+    try await fixture.setIndexes(configuration, untilStable: true)
     let state = try await fixture.engine.database(fixture.database).indexes.current.state
     let failures = state.composites.map(\.failure)
     #expect(failures.map { $0 != nil } == [true, false])
@@ -173,7 +173,7 @@ import Testing
     try await fixture.delete("c/large")
   }
 
-  @Test("an entry that is too large fails only its index; once the index is ready, such writes are rejected")
+  @Test("an entry that is too large fails only its index; a ready index rejects writes of such entries")
   func tooLarge() async throws {
     let fixture = try EngineFixture()
     let long = Value.string(String(repeating: "x", count: 1_500))
@@ -183,13 +183,13 @@ import Testing
     try await fixture.set(ResourcePath(["c", "small"]), ["f0": 1, "f1": 2])
     var configuration = Self.index(fields.map { ($0, .ascending) })
     configuration.indexes += Self.index([("f0", .ascending), ("f1", .ascending)]).indexes
-    try await fixture.setIndexes(configuration, untilSettled: true)
+    try await fixture.setIndexes(configuration, untilStable: true)
     let state = try await fixture.engine.database(fixture.database).indexes.current.state
     #expect(state.composites.map { $0.failure != nil } == [true, false])
     #expect(try await fixture.check().isConsistent)
     try await fixture.delete(ResourcePath(["c", "large"]))
     configuration.overrides = [.init("other", nil, [])]
-    try await fixture.setIndexes(configuration, untilSettled: true)
+    try await fixture.setIndexes(configuration, untilStable: true)
     #expect(
       try await fixture.engine.database(fixture.database).indexes.current.state.composites.allSatisfy {
         $0.failure == nil
@@ -214,7 +214,7 @@ import Testing
       let configuration = DatabaseIndexConfiguration(overrides: [
         .init("c", a, []), .init("c", m, []), .init("c", m.appending("y"), [.init(.collection, .ascending)]),
       ])
-      try await fixture.setIndexes(configuration, untilSettled: true)
+      try await fixture.setIndexes(configuration, untilStable: true)
       let after = try await fixture.check()
       #expect(after.isConsistent && after.automaticEntries == 20)
       let onA = StructuredQuery(from: [.init("c")], filter: .field(FieldFilter(a, .greaterThan, 17)))
@@ -232,7 +232,7 @@ import Testing
         #expect(try await fixture.query(onA).count == 2)
         #expect(try await fixture.query(onX).count == 20)
       }
-      try await fixture.setIndexes(DatabaseIndexConfiguration(), untilSettled: true)
+      try await fixture.setIndexes(DatabaseIndexConfiguration(), untilStable: true)
       #expect(try await fixture.check() == before)
       #expect(try await fixture.query(onA).count == 2)
       // Exempts all fields except one.
@@ -240,7 +240,7 @@ import Testing
         DatabaseIndexConfiguration(overrides: [
           .init("c", nil, []), .init("c", a, [.init(.collection, .ascending)]),
         ]),
-        untilSettled: true)
+        untilStable: true)
       #expect(try await fixture.check().automaticEntries == 20)
     }
   }

@@ -42,7 +42,7 @@ import Testing
       if isEarly { try await fixture.setIndexes(configuration) }
       try await fixture.commit(
         try documents.map { Write(.update(try fixture.name($0.key), fields: $0.value)) })
-      if !isEarly { try await fixture.setIndexes(configuration, untilSettled: model.chance(50)) }
+      if !isEarly { try await fixture.setIndexes(configuration, untilStable: model.chance(50)) }
       for query in queries {
         guard (try? NormalizedQuery(query)) != nil else { continue }
         valid += 1

@@ -16,7 +16,7 @@ import Testing
   private let database = DatabaseName(project: "p")
   private let user = Principal.user("u1")
 
-  /// An engine with rules of one word: the name of the collection that users may not read.
+  /// An engine whose rules consist of one word: the name of the collection that users may not read.
   private func engine(_ store: any OrderedStore) -> FirestoreEngine {
     var options = FirestoreEngine.Options(createsDatabases: true)
     options.compileRules = { TestPolicy.denying($0) }
@@ -63,7 +63,7 @@ import Testing
     try await store.close()
   }
 
-  @Test("A change that is not durable is not in force, although another change completes")
+  @Test("A change that is not durable is not in force, even if another change completes")
   func overtakingChange() async throws {
     let gate = GatedEngine()
     let store = try EngineStore(gate, StoreOptions())
@@ -84,7 +84,7 @@ import Testing
     try? await store.close()
   }
 
-  @Test("Of concurrent releases and deletions the last one in the log is in force, also after a restart")
+  @Test("After concurrent releases and deletions, the last one in the log is in force, also after a restart")
   func concurrentChanges() async throws {
     let directory = try TemporaryDirectory()
     var random = SeededGenerator(seed: 27)

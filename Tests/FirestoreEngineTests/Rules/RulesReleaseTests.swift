@@ -1,4 +1,4 @@
-// Tests of stored rules: they survive a restart, cover databases that are opened later, and deny when they are damaged.
+// Tests of stored rules: they survive a restart and cover databases that are opened later. Damaged rules deny every user.
 
 import Access
 import AccessFixture
@@ -107,7 +107,7 @@ import Testing
   }
 
   @Test("the stored form of a release does not change")
-  func form() throws {
+  func storedForm() throws {
     let release = RulesRelease(source: "é", rulesetID: "r1", at: 258)
     #expect(release.encoded == [2, 0, 0, 0, 0, 0, 0, 1, 2, 2, 0x72, 0x31, 0xC3, 0xA9])
     #expect(try RulesRelease(decoding: release.encoded) == release)

@@ -60,7 +60,7 @@ import Testing
     await after.shutDown()
   }
 
-  @Test("rules of a file get a new ruleset, and a database holds a copy of its ruleset")
+  @Test("rules that are released from a file get a new ruleset, and a database stores a copy of its ruleset")
   func copies() async throws {
     let store = try MemoryStore(StoreOptions())
     let engine = self.engine(store)
@@ -109,7 +109,7 @@ import Testing
     await after.shutDown()
   }
 
-  @Test("a full database rejects further rulesets, and drops the oldest one for rules of a file")
+  @Test("a full database rejects new rulesets, but drops the oldest one if rules are released from a file")
   func maximum() async throws {
     let store = try MemoryStore(StoreOptions())
     let engine = self.engine(store)

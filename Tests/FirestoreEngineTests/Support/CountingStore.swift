@@ -50,11 +50,11 @@ final class CountingStore: OrderedStore {
   }
 
   /// Runs an action once, as soon as the count reaches `rows`.
-  func once(_ rows: Int, _ action: @escaping @Sendable () -> Void) {
+  func runOnce(afterRows rows: Int, _ action: @escaping @Sendable () -> Void) {
     countAction.withLock { $0 = (rows, action) }
   }
 
-  fileprivate func note(_ count: Int) {
+  fileprivate func record(_ count: Int) {
     let sum = rows.withLock { rows in
       rows += count
       return rows
@@ -106,7 +106,7 @@ private final class CountingDatabase: OrderedDatabase {
   ) async throws -> Result {
     try await base.read(at: version) { [store] view in
       let counting = CountingView(view)
-      defer { store.note(counting.visited + counting.lookedUp) }
+      defer { store.record(counting.visited + counting.lookedUp) }
       return try body(counting)
     }
   }

@@ -40,9 +40,9 @@ struct EngineFixture: Sendable {
     engine = FirestoreEngine(store: self.store, policy: policy, options: options)
   }
 
-  /// Sets the index configuration and waits for the build; with `untilSettled` also for the removal of old
+  /// Sets the index configuration and waits for the build; with `untilStable` also for the removal of old
   /// entries.
-  func setIndexes(_ configuration: DatabaseIndexConfiguration, untilSettled: Bool = false) async throws {
+  func setIndexes(_ configuration: DatabaseIndexConfiguration, untilStable: Bool = false) async throws {
     let database = try await engine.database(self.database)
     let indexes = database.indexes
     try await engine.setIndexes(configuration, ofDatabase: self.database.database)
@@ -52,7 +52,7 @@ struct EngineFixture: Sendable {
     try await eventually("the ready state is durable") {
       database.rows.latestVersion >= Version(microseconds: since)
     }
-    guard untilSettled else { return }
+    guard untilStable else { return }
     try await eventually("the old entries are removed") {
       clock.advance(by: EngineLimits.standard.transactionTimeout)
       return indexes.current.state.phase == .stable

@@ -25,7 +25,7 @@ final class ManualClock: EngineClock {
 
   func now() -> UInt64 { state.withLock { $0.now } }
 
-  /// The wall clock began with the process's time and advances with `now`.
+  /// The wall clock's time. It starts at the machine's time and advances with `now`.
   func wallTime() -> Int64 { state.withLock { $0.wallStart + Int64($0.now) } }
 
   /// Moves the wall clock only, as an administrator of the machine may do. No sleep ends.

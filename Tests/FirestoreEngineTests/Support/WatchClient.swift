@@ -27,7 +27,7 @@ final class WatchClient: WatchOutput {
     var isBlocked = false
     /// The calls of `send` that have begun.
     var sendCount = 0
-    /// The most document bytes that one call of `send` has delivered so far.
+    /// The largest number of document bytes in one call of `send` so far.
     var largestBatch = 0
     var resets = 0
   }

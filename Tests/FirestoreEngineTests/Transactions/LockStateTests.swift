@@ -75,8 +75,8 @@ private struct ModelLocks {
     if holdsAll(read) { return [] }
     let writes = queue.filter { waiter in
       guard case .write(let write) = waiter.request, write.owner == nil else { return false }
-      let isMet = read.keys.contains { write.footprint.keys.contains($0) }
-      return waiter.deadline <= moment && (isMet || intersects(all(write.footprint), read.ranges))
+      let conflicts = read.keys.contains { write.footprint.keys.contains($0) }
+      return waiter.deadline <= moment && (conflicts || intersects(all(write.footprint), read.ranges))
     }
     return Set(writes.map(\.id).sorted().prefix(8))
   }
@@ -130,7 +130,7 @@ private struct ModelLocks {
 
 @Suite("Lock table", .timeLimit(.minutes(10))) struct LockStateTests {
   @Test(
-    "a read yields to the eight oldest conflicting writes that expire no later, and a release grants all of them"
+    "a read yields to the eight oldest conflicting writes whose deadlines are not later, and a release grants all of them"
   )
   func yieldsToEightWrites() throws {
     var state = LockTable.State()
@@ -216,7 +216,7 @@ private struct ModelLocks {
         }
       case 4..<6:
         guard let writer = model.inFlight.keys.sorted().first else { continue }
-        state.leave(writer)
+        state.removeFootprint(of: writer)
         granted = state.grant(after: .footprint(writer)).map(\.id)
         model.inFlight[writer] = nil
       case 6:
@@ -249,7 +249,7 @@ private struct ModelLocks {
     for owner in owners { state.release(owner) }
     #expect(state.waitingReadKeys.isEmpty && state.waitingReadRanges.isEmpty && state.watchers.isEmpty)
     #expect(state.waitingWriteFootprints.isEmpty && state.yieldingReadCount == 0 && state.waiters.isEmpty)
-    for writer in model.inFlight.keys { state.leave(writer) }
+    for writer in model.inFlight.keys { state.removeFootprint(of: writer) }
     #expect(state.keys.isEmpty && state.sharedRanges.isEmpty && state.exclusiveRanges.isEmpty)
     #expect(state.footprints.isEmpty && state.queuePositions.isEmpty && state.owned.isEmpty)
   }

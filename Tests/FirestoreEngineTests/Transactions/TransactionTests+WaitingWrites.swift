@@ -1,4 +1,5 @@
-// Plain writes among transactions: fairness between them, and the expiry of abandoned transactions.
+// Writes without a transaction (plain writes) among transactions: fairness between them, and the expiry of abandoned
+// transactions.
 
 import Access
 import FirestoreModel

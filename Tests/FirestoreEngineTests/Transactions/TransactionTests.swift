@@ -167,7 +167,7 @@ import Testing
     #expect(try await fixture.query(first).map(\.name.id) == ["early"])
   }
 
-  @Test("of two transactions that upgrade a lock, the older commits and the younger is aborted")
+  @Test("if two transactions upgrade a lock, the older one commits and the younger one is aborted")
   func olderUpgradeWins() async throws {
     try await fixture.set("c/d", ["n": 1])
     let older = try await fixture.begin()

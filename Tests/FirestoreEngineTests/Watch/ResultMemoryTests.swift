@@ -9,11 +9,11 @@ import Testing
 @testable import FirestoreEngine
 
 @Suite("Memory of results", .timeLimit(.minutes(5))) struct ResultMemoryTests {
-  /// Grants reservations while it is open, and records what is held.
+  /// Grants reservations while it is open, and records the held bytes.
   private final class RecordingMemory: ResultMemory {
     struct State {
       var isOpen = true
-      var grantsAtOnce = true
+      var grantsImmediately = true
       var held = 0
       var highest = 0
       var reservations: [Int] = []
@@ -35,7 +35,7 @@ import Testing
 
     func reserveNow(_ bytes: Int) -> Bool {
       state.withLock { state in
-        guard state.isOpen, state.grantsAtOnce else { return false }
+        guard state.isOpen, state.grantsImmediately else { return false }
         state.reservations.append(bytes)
         state.held += bytes
         state.highest = max(state.highest, state.held)
@@ -94,7 +94,7 @@ import Testing
     #expect(pages.all.first == 4 && pages.all.reduce(0, +) == 100, "\(pages.all)")
     #expect(pages.all.dropLast() == pages.all.dropLast().sorted()[...], "\(pages.all)")
     #expect(memory.state.withLock { $0.held } == 0)
-    // The reservation has room for the page and one document of the maximum size, twice each.
+    // The reservation covers the page and one document of the maximum size, twice each.
     #expect(
       memory.state.withLock { $0.reservations.first } == 2 * (EngineLimits.minimumPageBytes + 1_048_576))
   }
@@ -121,7 +121,7 @@ import Testing
     stream.close()
   }
 
-  @Test("A Listen stream that waits for memory ends with RESOURCE_EXHAUSTED if there is none in time")
+  @Test("A Listen stream whose wait for memory fails ends with RESOURCE_EXHAUSTED")
   func exhausted() async throws {
     struct ExhaustedMemory: ResultMemory {
       func reserve(_ bytes: Int) async throws { throw ResultMemoryExhausted("no memory") }
@@ -149,10 +149,10 @@ import Testing
   }
 
   @Test("Buffered changes become a reset if memory for them is missing, and the client converges")
-  func conflation() async throws {
+  func bufferedChangesBecomeReset() async throws {
     let fixture = try EngineFixture()
     let memory = RecordingMemory()
-    memory.state.withLock { $0.grantsAtOnce = false }
+    memory.state.withLock { $0.grantsImmediately = false }
     let client = WatchClient()
     let stream = try await fixture.watch(CountedOutput(client: client, counted: memory))
     stream.addTarget(WatchTarget(id: 1, fixture.selection(everything)))
@@ -160,7 +160,7 @@ import Testing
     client.block(true)
     // The first change occupies the output. The later ones are buffered, beyond the allowance.
     try await fill(fixture, count: 20)
-    #expect(stream.waitingBytes <= EngineLimits.watchBufferAllowance)
+    #expect(stream.bufferedBytes <= EngineLimits.watchBufferAllowance)
     client.block(false)
     try await eventually("the client has all documents") { client.view.documents[1]?.count == 20 }
     #expect(client.view.resets >= 1)

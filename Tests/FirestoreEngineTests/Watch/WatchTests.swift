@@ -38,7 +38,7 @@ import Testing
       if case .documentRemove(let name, _, [2]) = $0 { name.id == "a" } else { false }
     }
     #expect(removals.count == 1)
-    // A document in two targets has the projection of the remaining one. A target without a projection may
+    // A document that leaves one of two targets has the projection of the remaining target. A target without a projection may
     // receive all fields.
     let unprojected = StructuredQuery(from: [.init("c")], filter: filter)
     stream.addTarget(WatchTarget(id: 4, Self.query(fixture, unprojected)))
@@ -289,13 +289,13 @@ import Testing
     let second = CommittedChange(name: name, before: document(2), after: document(3))
     // Target 1 contains the document throughout. Target 2 loses it with the first commit and ignores the
     // second.
-    let cut = SnapshotDelta([
+    let delta = SnapshotDelta([
       WatchMatch(change: first, registration: 1, before: true, after: true, isNamed: false),
       WatchMatch(change: first, registration: 2, before: true, after: false, isNamed: false),
       WatchMatch(change: second, registration: 1, before: true, after: true, isNamed: false),
     ])
-    #expect(cut.entries.count == 1)
-    let entry = try #require(cut.entries.first)
+    #expect(delta.entries.count == 1)
+    let entry = try #require(delta.entries.first)
     #expect(entry.before?.updateTime == Timestamp(microseconds: 1))
     #expect(entry.after?.updateTime == Timestamp(microseconds: 3))
     #expect(entry.effects.map(\.registration) == [1, 2])

@@ -119,10 +119,10 @@ private struct Conversation {
       back?.bytes += steps.frames.readableBytes
     }
     if steps.endsBackChannel {
-      try require(steps.isOver || back?.bytes ?? 0 > 0, "a back channel ends without a frame")
+      try require(steps.endsSession || back?.bytes ?? 0 > 0, "a back channel ends without a frame")
       back = nil
     }
-    isOver = steps.isOver
+    isOver = steps.endsSession
   }
 
   /// The numbers of the arrays in complete ASCII frames.

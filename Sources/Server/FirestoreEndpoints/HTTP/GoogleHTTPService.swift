@@ -52,7 +52,7 @@ extension GoogleHTTPService {
     case .bodyTooLarge(let bytes, let limit): return .error(FirestoreRequestLimits.tooLarge(bytes, limit))
     case .tooManyRequestBytes(let limit):
       return .error(
-        .resourceExhausted("This connection's requests under way exceed the limit of \(limit) bytes."))
+        .resourceExhausted("This connection's requests in progress exceed the limit of \(limit) bytes."))
     case .outOfMemory(let reason): return .error(.resourceExhausted(reason))
     case .tooManyUnreadBytes(let limit):
       return .error(
@@ -67,7 +67,7 @@ extension GoogleHTTPService {
     case .decompression(.tooLarge, let limit): return .error(FirestoreRequestLimits.tooLarge(nil, limit))
     case .decompression(.corrupt(let reason), _):
       return .error(
-        .invalidArgument("The compressed body of the request cannot be unpacked: \(reason)."))
+        .invalidArgument("The compressed body of the request cannot be decompressed: \(reason)."))
     }
   }
 

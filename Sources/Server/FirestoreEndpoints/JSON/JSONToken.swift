@@ -15,7 +15,7 @@ struct JSONToken {
 
   init(kind: JSONReader.Kind) { self.kind = kind }
 
-  /// Creates the token of a query parameter. Its string may stand for a number or a boolean.
+  /// Creates the token of a query parameter. Its string may represent a number or a boolean.
   init(parameter text: String) {
     kind = .string
     isParameter = true

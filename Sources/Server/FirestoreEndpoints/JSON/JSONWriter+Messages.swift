@@ -81,7 +81,7 @@ extension JSONWriter {
     }
   }
 
-  /// Writes an element of a list, or `packed` numbers.
+  /// Writes an element of a list, or all numbers of a list in protobuf's `packed` encoding.
   private mutating func element(
     _ kind: MessageSchema.Kind, _ tag: ProtobufReader.Tag, _ reader: inout ProtobufReader
   ) throws(FirestoreError) {

@@ -4,20 +4,20 @@
 package import NIOCore
 
 package struct WireWriter {
-  private struct Mark {
+  private struct LengthPrefix {
     /// The offset at which the length is inserted.
     var offset: UInt32
     var length: UInt32 = 0
   }
 
   /// A message that was begun and has not ended.
-  package struct Open {
-    fileprivate var mark: Int
+  package struct OpenMessage {
+    fileprivate var prefix: Int
     fileprivate var lengthBytes: Int
   }
 
   private var bytes: [UInt8] = []
-  private var marks: [Mark] = []
+  private var lengthPrefixes: [LengthPrefix] = []
   /// The size of all recorded lengths, in bytes.
   private var lengthBytes = 0
 
@@ -46,15 +46,15 @@ package struct WireWriter {
   }
 
   /// Begins a message. Messages must be ended in reverse order.
-  package mutating func begin(_ number: Int) -> Open {
+  package mutating func begin(_ number: Int) -> OpenMessage {
     raw(UInt64(number) << 3 | 2)
-    marks.append(Mark(offset: UInt32(truncatingIfNeeded: bytes.count)))
-    return Open(mark: marks.count - 1, lengthBytes: lengthBytes)
+    lengthPrefixes.append(LengthPrefix(offset: UInt32(truncatingIfNeeded: bytes.count)))
+    return OpenMessage(prefix: lengthPrefixes.count - 1, lengthBytes: lengthBytes)
   }
 
-  package mutating func end(_ open: Open) {
-    let length = bytes.count - Int(marks[open.mark].offset) + (lengthBytes - open.lengthBytes)
-    marks[open.mark].length = UInt32(truncatingIfNeeded: length)
+  package mutating func end(_ open: OpenMessage) {
+    let length = bytes.count - Int(lengthPrefixes[open.prefix].offset) + (lengthBytes - open.lengthBytes)
+    lengthPrefixes[open.prefix].length = UInt32(truncatingIfNeeded: length)
     lengthBytes += Self.size(UInt64(length))
   }
 
@@ -70,11 +70,11 @@ package struct WireWriter {
   package func forEachChunk(_ body: (ArraySlice<UInt8>) throws -> Void) rethrows {
     var start = 0
     var length: [UInt8] = []
-    for mark in marks {
-      if start < mark.offset { try body(bytes[start..<Int(mark.offset)]) }
-      start = Int(mark.offset)
+    for prefix in lengthPrefixes {
+      if start < prefix.offset { try body(bytes[start..<Int(prefix.offset)]) }
+      start = Int(prefix.offset)
       length.removeAll(keepingCapacity: true)
-      Self.append(UInt64(mark.length), to: &length)
+      Self.append(UInt64(prefix.length), to: &length)
       try body(length[...])
     }
     try body(bytes[start...])
@@ -84,10 +84,10 @@ package struct WireWriter {
   package func finish() -> ByteBuffer {
     var buffer = ByteBufferAllocator().buffer(capacity: bytes.count + lengthBytes)
     var start = 0
-    for mark in marks {
-      buffer.writeBytes(bytes[start..<Int(mark.offset)])
-      buffer.writeVarint(UInt64(mark.length))
-      start = Int(mark.offset)
+    for prefix in lengthPrefixes {
+      buffer.writeBytes(bytes[start..<Int(prefix.offset)])
+      buffer.writeVarint(UInt64(prefix.length))
+      start = Int(prefix.offset)
     }
     buffer.writeBytes(bytes[start...])
     return buffer

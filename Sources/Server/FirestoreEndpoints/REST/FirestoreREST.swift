@@ -88,8 +88,8 @@ package struct FirestoreREST: Sendable {
     case .unaryCallback(let start):
       try respond(try await outcome { start(head, message, $0) }.get(), call, responder)
     case .serverStreaming(let body):
-      guard let answer = call.method.answer else { return responder.respond(.json(.ok, "{}\n")) }
-      let stream = FirestoreRESTStream(responder, of: answer)
+      guard let response = call.method.response else { return responder.respond(.json(.ok, "{}\n")) }
+      let stream = FirestoreRESTStream(responder, of: response)
       do {
         try await body(head, message, stream)
         stream.finish(.ok)
@@ -105,10 +105,10 @@ package struct FirestoreREST: Sendable {
   private func respond(_ framed: ByteBuffer, _ call: FirestoreRESTCall, _ responder: HTTPResponder) throws {
     // If the task was cancelled, no client would read the response.
     try Task.checkCancellation()
-    responder.respond(try Self.answer(framed, call.method.answer))
+    responder.respond(try Self.response(framed, call.method.response))
   }
 
-  private static func answer(_ framed: ByteBuffer, _ name: MessageName?) throws -> HTTPResponse {
+  private static func response(_ framed: ByteBuffer, _ name: MessageName?) throws -> HTTPResponse {
     var framed = framed
     guard let name, let message = framed.readGRPCMessage() else { return .json(.ok, "{}\n") }
     var writer = JSONWriter(capacity: message.readableBytes * 2 + 64)

@@ -11,7 +11,7 @@ struct FirestoreRESTCall: Sendable {
   private enum Body: Sendable {
     case none
     /// The request message.
-    case whole
+    case message
     /// The document in the request message. The number is that of the document's field. The name comes from the path;
     /// nil if the path does not contain it.
     case document(Int, name: String?)
@@ -34,9 +34,9 @@ struct FirestoreRESTCall: Sendable {
     switch (Self.method(of: request), verb) {
     case ("POST", let verb?):
       if let method = FirestoreRESTMethod.ofParent[verb] {
-        self.init(method, .whole, [(1, target.name)])
+        self.init(method, .message, [(1, target.name)])
       } else if let method = FirestoreRESTMethod.ofDatabase[verb], target.depth == 0 {
-        self.init(method, .whole, [(1, target.database)])
+        self.init(method, .message, [(1, target.database)])
       } else {
         return nil
       }
@@ -69,7 +69,7 @@ struct FirestoreRESTCall: Sendable {
     var bound: String?
     switch body {
     case .none: break
-    case .whole: try FirestoreJSON.write(json, as: method.request, to: &writer)
+    case .message: try FirestoreJSON.write(json, as: method.request, to: &writer)
     case .document(let number, let name):
       bound = "document"
       let open = writer.begin(number)
@@ -104,7 +104,7 @@ struct FirestoreRESTCall: Sendable {
   }
 
   /// Parameters of all Google APIs, which are not fields of the request.
-  private static let common: Set<String> = [
+  private static let commonParameters: Set<String> = [
     "key", "alt", "prettyPrint", "pp", "fields", "quotaUser", "userIp", "uploadType", "upload_protocol",
     "access_token", "oauth_token", "callback", "zx",
   ]
@@ -116,7 +116,7 @@ struct FirestoreRESTCall: Sendable {
       }
     }
     if target["callback"] != nil || target["$callback"] != nil {
-      return .invalidArgument("The parameter 'callback' is not supported: read the answer as JSON.")
+      return .invalidArgument("The parameter 'callback' is not supported: read the response as JSON.")
     }
     return nil
   }
@@ -129,7 +129,7 @@ struct FirestoreRESTCall: Sendable {
   }
 
   private static func parameters(_ target: RequestTarget) -> [FirestoreJSON.Parameter] {
-    target.parameters.filter { !$0.name.hasPrefix("$") && !common.contains($0.name) }
+    target.parameters.filter { !$0.name.hasPrefix("$") && !commonParameters.contains($0.name) }
       .map { FirestoreJSON.Parameter(name: $0.name, text: $0.value) }
   }
 }
@@ -163,7 +163,8 @@ private struct Path {
     var decoded: [String] = []
     for segment in raw {
       guard let text = RequestTarget.decode(segment, plusIsSpace: false) else {
-        throw .invalidArgument("The path holds '\(segment.prefix(100))', which is no valid percent-encoding.")
+        throw .invalidArgument(
+          "The path contains '\(segment.prefix(100))', which is not valid percent-encoding.")
       }
       decoded.append(text)
     }

@@ -22,7 +22,7 @@ final class FirestoreRESTStream: CallResponder {
     var held = ByteBuffer()
     var isEmpty = true
     var hasBegun = false
-    var isOver = false
+    var isFinished = false
   }
 
   private enum Step {
@@ -54,14 +54,14 @@ final class FirestoreRESTStream: CallResponder {
   }
 
   func finish(_ status: GRPCStatus) {
-    let (rest, hasBegun, wasOver) = state.withLockedValue { state in
+    let (rest, hasBegun, wasFinished) = state.withLockedValue { state in
       defer {
-        state.isOver = true
+        state.isFinished = true
         state.held = ByteBuffer()
       }
-      return (state.held, state.hasBegun, state.isOver)
+      return (state.held, state.hasBegun, state.isFinished)
     }
-    if wasOver { return }
+    if wasFinished { return }
     responder.pages.count(from: rest.readableBytes, to: 0)
     let error = status.code == .ok ? nil : FirestoreError(status)
     if hasBegun {
@@ -93,7 +93,7 @@ final class FirestoreRESTStream: CallResponder {
   private func hold(_ framed: ByteBuffer) throws -> Step {
     let elements = try elements(framed)
     return try state.withLockedValue { state in
-      guard !state.isOver else { throw CancellationError() }
+      guard !state.isFinished else { throw CancellationError() }
       let before = state.held.readableBytes
       for element in elements {
         state.held.writeString(state.isEmpty ? "[" : "\n,\r\n")

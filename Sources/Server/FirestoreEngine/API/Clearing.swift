@@ -26,7 +26,7 @@ extension FirestoreDatabase {
   /// Deletes as many documents as one commit may. Returns true if no document remains.
   fileprivate func clear(at path: ResourcePath, as caller: Principal) async throws -> Bool {
     let writer = makeWriter()
-    defer { locks.leave(writer) }
+    defer { locks.removeFootprint(of: writer) }
     let committed = try await rows.execute(validating: nil) { view in
       var writes: [Write] = []
       var bytes = 0
@@ -54,8 +54,8 @@ extension FirestoreDatabase {
       }
       let plan = try self.plan(writes, as: caller, view)
       try plan.write(to: view)
-      // This is the last step, since every transaction that holds locks loses them here. An error before
-      // leaves the transactions unchanged.
+      // This is the last step: it takes away all locks of transactions, and an earlier error must leave the locks
+      // unchanged.
       if !plan.changes.isEmpty { self.locks.preemptAll(plan.footprint, as: writer) }
       return isAll
     }

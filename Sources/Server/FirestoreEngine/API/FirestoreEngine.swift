@@ -37,7 +37,7 @@ public final class FirestoreEngine: Sendable {
     package var reportDenial: (@Sendable (DatabaseName, FirestoreDecision.Denial) -> Void)?
     /// Returns the observer of a database's access decisions. Nil for none.
     package var observer: (@Sendable (DatabaseName) -> (any DecisionObserver<FirestoreAccess>)?)?
-    /// Compiles the rules that a database has stored. Without it such a database denies every request of users.
+    /// Compiles a database's stored rules. If nil, a database with stored rules denies every request of users.
     package var compileRules: (@Sendable (String) throws -> any AccessPolicy<FirestoreAccess>)?
     /// Memory limits of a slow Listen stream.
     var watchBufferLimits = WatchBufferLimits()

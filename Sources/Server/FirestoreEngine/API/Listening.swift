@@ -32,8 +32,8 @@ public struct WatchTarget: Sendable {
   public var start: Start
   /// Whether the server removes the target after its first consistent snapshot.
   public var once: Bool
-  /// The number of documents that the client has from `start`; nil if unknown. If it is above 0, an existence
-  /// filter includes the documents' names.
+  /// The number of documents that the client has from `start`; nil if unknown. If it is above 0, the server's existence
+  /// filter includes a Bloom filter of the documents' names.
   public var expectedCount: Int?
   /// The bytes of the request that added the target. They count towards the stream's limit.
   public var bytes: Int
@@ -75,8 +75,8 @@ public typealias ExistenceNames = BloomFilter
 public struct WatchTargetChange: Sendable, Hashable {
   /// The kind of change. The raw values are those of Firestore's protocol.
   public enum Kind: Int, Sendable, Hashable {
-    /// Only the resume token and the read time are new. Without target ids, it is global: all changes of all
-    /// targets up to the read time have been sent.
+    /// Carries only a new resume token and read time. Without target ids, the change applies to all targets: all their
+    /// changes up to the read time have been sent.
     case noChange = 0
     /// The targets were added.
     case add = 1
@@ -120,8 +120,8 @@ public protocol WatchOutput: Sendable {
   /// - Throws: when the connection is closed; the stream then ends.
   func send(_ responses: [WatchResponse]) async throws
 
-  /// Sends the next responses as ``send(_:)`` does. Calls `onWait` before it waits for the client to read; then the engine
-  /// serves other streams meanwhile.
+  /// Sends the next responses as ``send(_:)`` does. Calls `onWait` before it waits for the client to read, so that the engine
+  /// serves other streams during the wait.
   func send(_ responses: [WatchResponse], onWait: @escaping @Sendable () -> Void) async throws
 
   /// Ends the stream with an error. Neither method is called afterwards.

@@ -32,7 +32,7 @@ public struct QueryExplanation: Sendable, Equatable {
     public var documentsBillable: Int
     /// Index entries that Firebase would charge for. Only aggregations are charged by index entries.
     public var entriesBillable = 0
-    /// The reads that Firebase would charge at least: 1 for a query without results, otherwise 0.
+    /// The minimum number of reads that Firebase would charge for: 1 for a query without results, otherwise 0.
     public var minimumCost: Int
   }
 

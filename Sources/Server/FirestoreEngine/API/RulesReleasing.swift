@@ -16,7 +16,7 @@ import OrderedStore
 
 extension FirestoreEngine {
   /// Releases rules in all databases of a group. A database that is opened or created later adopts them when it is
-  /// opened. A database of several groups has the rules that were released last.
+  /// opened. If a database is in several groups, the rules that were released last apply.
   ///
   /// Returns once every open database has stored the rules and decides by them.
   /// - Throws: UNAVAILABLE if the store cannot write; some databases may have the new rules then.
@@ -120,7 +120,7 @@ extension FirestoreEngine {
     }
   }
 
-  /// Stores the ruleset of a release of format 01, which has none.
+  /// Stores a ruleset for a release in format 01, which has no ruleset ID.
   private func nameRuleset(of release: RulesRelease, _ rows: any OrderedDatabase) async throws {
     let ruleset = StoredRuleset(
       id: StoredRuleset.makeID(), createdAt: Timestamp(microseconds: release.microseconds),

@@ -47,7 +47,7 @@ extension FirestoreEngine {
     return headers.sorted { ($0.createdAt.microseconds, $0.id) > ($1.createdAt.microseconds, $1.id) }
   }
 
-  /// A ruleset of a project; nil if there is none with this ID.
+  /// A ruleset of a project; nil if no ruleset has this ID.
   package func ruleset(
     _ id: String, of project: String
   ) async throws(FirestoreError) -> StoredRuleset? {

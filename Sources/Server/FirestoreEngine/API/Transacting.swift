@@ -33,8 +33,8 @@ extension FirestoreEngine {
     }
   }
 
-  /// Ends a transaction whose commit failed before it reached the engine, for example a malformed request,
-  /// and releases its locks. Ignores tokens of other callers, ended transactions and invalid tokens.
+  /// Ends a transaction whose commit failed before it reached the engine, for example because the request was malformed.
+  /// Releases the transaction's locks. Ignores tokens of other callers, ended transactions and invalid tokens.
   package func failTransaction(_ token: [UInt8], in name: DatabaseName, as caller: Principal) {
     // A database that is not open has no transactions.
     openDatabase(name)?.transactions.fail(token, as: caller)

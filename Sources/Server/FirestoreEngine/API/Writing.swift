@@ -52,8 +52,8 @@ extension FirestoreEngine {
   /// Applies writes to distinct documents, each as a separate commit, in any order. A failed write does not
   /// affect the others.
   ///
-  /// - Returns: for each write, in order, its result, or the error that ``commit(in:_:transaction:as:)``
-  ///   throws for it alone.
+  /// - Returns: for each write, in order, its result, or the error that ``commit(in:_:transaction:as:)`` throws for this
+  ///   write.
   /// - Throws: INVALID_ARGUMENT, before any write, if two writes are for one document; NOT_FOUND if the
   ///   database does not exist; PERMISSION_DENIED for callers other than service accounts; UNAVAILABLE during
   ///   shutdown.
@@ -75,7 +75,7 @@ extension FirestoreEngine {
           let index = next
           next += 1
           let write = writes[index]
-          group.addTask { (index, await self.single(write, in: name, as: caller)) }
+          group.addTask { (index, await self.commitSeparately(write, in: name, as: caller)) }
         }
         // The writes are committed concurrently, since concurrent commits share one sync to disk.
         for _ in 0..<EngineLimits.maximumConcurrentBatchWrites { start() }
@@ -92,7 +92,7 @@ extension FirestoreEngine {
   }
 
   /// Commits one write of a batch.
-  private func single(
+  private func commitSeparately(
     _ write: Write, in name: DatabaseName, as caller: Principal
   ) async -> Result<WriteResult, FirestoreError> {
     do throws(FirestoreError) {

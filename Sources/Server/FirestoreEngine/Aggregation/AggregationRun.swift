@@ -5,7 +5,7 @@ import OrderedStore
 
 /// An aggregation in progress.
 struct AggregationRun {
-  private struct Part {
+  private struct Accumulator {
     let alias: String
     let op: AggregationQuery.Operator
     var sum = NumberSum()
@@ -13,7 +13,7 @@ struct AggregationRun {
 
   /// The query whose results are aggregated.
   let query: PreparedQuery
-  private var parts: [Part]
+  private var accumulators: [Accumulator]
   private var count: Int64 = 0
 
   /// - Throws: INVALID_ARGUMENT for an invalid query or aggregation.
@@ -21,12 +21,12 @@ struct AggregationRun {
     _ aggregation: AggregationQuery, under parent: ParentName, _ limits: FirestoreLimits
   ) throws(FirestoreError) {
     let named = try aggregation.namedAggregations(limits: limits)
-    parts = named.map { Part(alias: $0.alias, op: $0.op) }
+    accumulators = named.map { Accumulator(alias: $0.alias, op: $0.op) }
     var base = aggregation.base
     base.select = nil
     // Limit and offset select part of the results. The number of selected results does not depend on the
     // order, but the selection does, so sums and averages need the order.
-    let isPart = base.limit != nil || base.offset > 0
+    let selectsPart = base.limit != nil || base.offset > 0
     // If only bounded counts are requested, the query can stop at the largest bound.
     var bound: Int64 = 0
     for aggregation in named {
@@ -40,11 +40,11 @@ struct AggregationRun {
       base.limit = Int(clamping: bound)
     }
     var prepared = try PreparedQuery(Query(parent: parent, base), limits)
-    if isPart, !aggregation.fields.isEmpty {
+    if selectsPart, !aggregation.fields.isEmpty {
       prepared = try prepared.deriving(base.ordered(byAggregated: aggregation.fields))
     }
     prepared.requiredFields = aggregation.fields
-    prepared.needsOrder = isPart && !aggregation.fields.isEmpty
+    prepared.needsOrder = selectsPart && !aggregation.fields.isEmpty
     query = prepared
   }
 
@@ -54,11 +54,11 @@ struct AggregationRun {
     guard !query.requiredFields.isEmpty else { return }
     for document in documents {
       let fields = try document.fields()
-      for index in parts.indices {
-        switch parts[index].op {
+      for index in accumulators.indices {
+        switch accumulators[index].op {
         case .count: break
         case .sum(let field), .average(let field):
-          if let value = fields.value(at: field) { parts[index].sum.add(value) }
+          if let value = fields.value(at: field) { accumulators[index].sum.add(value) }
         }
       }
     }
@@ -67,11 +67,11 @@ struct AggregationRun {
   /// The value of each aggregation, by alias.
   var result: MapValue {
     MapValue(
-      parts.map { part -> (String, Value) in
-        switch part.op {
-        case .count(let bound): (part.alias, .integer(min(count, bound ?? .max)))
-        case .sum: (part.alias, part.sum.sum)
-        case .average: (part.alias, part.sum.average)
+      accumulators.map { accumulator -> (String, Value) in
+        switch accumulator.op {
+        case .count(let bound): (accumulator.alias, .integer(min(count, bound ?? .max)))
+        case .sum: (accumulator.alias, accumulator.sum.sum)
+        case .average: (accumulator.alias, accumulator.sum.average)
         }
       })
   }

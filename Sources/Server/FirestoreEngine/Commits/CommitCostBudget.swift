@@ -3,7 +3,7 @@
 //
 // Invariant: all work that can exceed the request's size is charged here. Work that can exceed one document's
 // size is charged before it is done. Therefore a small request cannot block the sequencer for long or use
-// much memory, whatever the store contains.
+// much memory, for any stored data.
 
 import FirestoreModel
 import OrderedStore
@@ -33,9 +33,9 @@ struct CommitCostBudget {
   private func check(spending bytes: Int) throws(FirestoreError) {
     guard cost + bytes > limit else { return }
     throw .invalidArgument(
-      "The writes of the commit go over more than \(limit) bytes of documents and their index entries, with "
-        + "\(CommitCostBudget.elementBytes) for each field or element that a write goes over again. Split it into several "
-        + "commits.")
+      "The commit processes more than \(limit) bytes of documents and their index entries, with "
+        + "\(CommitCostBudget.elementBytes) for each field or element that a write copies or compares. Split it into "
+        + "several commits.")
   }
 
   /// Charges bytes of keys and values that the commit writes or clears. The store has the same limit, but
@@ -67,8 +67,8 @@ struct CommitCostBudget {
   }
 
   /// The budget for a document's index entries.
-  /// - Parameter replaced: bytes of the document's entries before the commit; nil while these entries are
-  ///   being built themselves.
+  /// - Parameter replaced: bytes of the document's entries before the commit; nil if the entries to be built are
+  ///   those from before the commit.
   func entryBudget(replacing replaced: Int?) -> EntryBudget { EntryBudget(work: self, replaced: replaced) }
 
   /// Charges fields and elements that a write copies or compares.

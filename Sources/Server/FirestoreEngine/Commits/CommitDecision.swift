@@ -53,7 +53,7 @@ struct CommitDecision: Sendable {
     self.cost = cost
   }
 
-  /// Whether a new plan of the same writes sees the same documents. The caller has compared the policy.
+  /// Whether a new plan of the same writes sees the same documents. The caller must compare the policy versions.
   /// - Throws: the store's errors.
   func isCurrent(_ plan: CommitPlan) throws -> Bool {
     guard plan.updateTimesBefore == written else { return false }

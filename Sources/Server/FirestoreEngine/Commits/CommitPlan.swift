@@ -13,8 +13,8 @@
 //    the commit.
 // 2. A document's limits are checked once, after all writes. The cost of a commit is bounded by its request,
 //    the documents it touches and the work charged to `CommitCostBudget`.
-// 3. Errors that stored data decides (preconditions, merged contents, cost) are kept until the access policy has decided
-//    about the commit. Therefore a denial is the same whatever the store contains.
+// 3. Errors that depend on stored data (preconditions, merged contents, cost) are kept until the access policy has decided
+//    about the commit. Therefore a denied caller gets the same error for any stored data.
 // 4. A plan is finished only after the policy has allowed the commit.
 // 5. Document rows, index entries, group rows (one per document, by which collection group queries find it)
 //    and the log record are written together or not at all.
@@ -43,8 +43,8 @@ struct CommitPlan {
     var pendingValidation = PendingValidation.nothing
     /// The net effect of the writes so far; nil if they only verify preconditions.
     var netKind: DocumentWrite.Kind?
-    /// Whether the writes so far create or update the document, ignoring deletions.
-    var first: DocumentWrite.Kind?
+    /// Whether the writes so far, without deletions, create or update the document; nil before the first such write.
+    var kindWithoutDeletions: DocumentWrite.Kind?
     /// Whether a precondition determined `netKind`.
     var isConditional = false
     /// Whether a write verifies the document.
@@ -58,7 +58,7 @@ struct CommitPlan {
   private let commitTime: Timestamp
   /// The time of server timestamps, and of the request for the access policy.
   let requestTime: Timestamp
-  /// Whether the access policy decides about the commit. Then failures are kept until it has.
+  /// Whether the access policy decides about the commit. If so, failures are kept until it has decided.
   private let needsDecisions: Bool
   /// Whether the commit is allowed: the policy has nothing to decide about it, or has allowed it.
   private var isAllowed: Bool
@@ -107,8 +107,8 @@ struct CommitPlan {
   /// - Throws: INVALID_ARGUMENT for writes that fail in every state of the database; without a decision, the first
   ///   failure.
   mutating func apply(_ writes: [Write]) throws {
-    // Stored data may end the loop before a later, faulty write. Without the fault of that write, a caller
-    // whom the policy denies could infer the data.
+    // The loop may end at a write that fails because of stored data, before a later faulty write. If that hid the later
+    // fault, a caller whom the policy denies could infer the stored data.
     if needsDecisions { try throwRequestFault(writes) }
     for write in writes {
       do { try apply(write) } catch let fault as RequestFault {
@@ -116,8 +116,8 @@ struct CommitPlan {
         throw fault.error
       } catch {
         fail(error)
-        // The result of this write is unknown, and so are those of later ones. The failure shows something about this
-        // document, so the policy decides about it too.
+        // The results of this write and of later writes are unknown. The failure depends on this document, so the policy
+        // decides about the write too.
         if needsDecisions { addUnapplied(write) }
         break
       }
@@ -165,8 +165,8 @@ struct CommitPlan {
   private func futureTime(_ required: Timestamp, of name: DocumentName) -> RequestFault {
     RequestFault(
       error: .invalidArgument(
-        "The precondition's update_time lies in the future: \(name) is asked for as of \(required.microseconds), and it is "
-          + "\(commitTime.microseconds) (microseconds since 1970)."))
+        "The precondition's update_time lies in the future: it is \(required.microseconds) for \(name), and the commit's time "
+          + "is \(commitTime.microseconds) (microseconds since 1970)."))
   }
 
   private var tooManyTransforms: RequestFault {
@@ -434,18 +434,18 @@ extension CommitPlan.PendingDocument {
     return StoredDocument(name: name, createTime: createTime, updateTime: updateTime, fields: fields)
   }
 
-  /// Adds a write to the net effect. The first precondition or, without one, the stored document decides between
-  /// creating and updating. A deletion as the last write is a deletion.
+  /// Adds a write to the net effect. The first write decides between creating and updating, by its precondition or, without
+  /// one, by whether the document is stored. If the last write deletes the document, the net effect is a deletion.
   fileprivate mutating func add(_ write: Write) {
     switch write.operation {
     case .verify: isVerified = true
     case .delete, .update, .transform:
       if netKind == nil { isConditional = write.precondition != nil }
-      var kind = first ?? (before == nil ? .create : .update)
-      if let precondition = write.precondition, first == nil {
+      var kind = kindWithoutDeletions ?? (before == nil ? .create : .update)
+      if let precondition = write.precondition, kindWithoutDeletions == nil {
         kind = precondition == .exists(false) ? .create : .update
       }
-      first = kind
+      kindWithoutDeletions = kind
       netKind = kind
       if case .delete = write.operation { netKind = .delete }
     }

@@ -114,7 +114,7 @@ extension FirestoreDatabase {
     var deadline: UInt64?
     /// The parts of the policy's decision so far; nil before the first.
     var decision: CommitDecision?
-    /// Whether this is the commit of the database that continues its decision: see ``DecisionQueue``.
+    /// Whether this commit is the one that may continue its decision now: see ``DecisionQueue``.
     var isContinuing = false
     /// The parts of the decision that the policy's observer has received.
     var observedPartCount = 0
@@ -210,9 +210,9 @@ extension FirestoreDatabase {
   private func attempt(_ attempt: Attempt) {
     let locks = locks
     rows.execute(validating: attempt.reads) { view in
-      try self.sequence(attempt, view)
+      try self.planAndWrite(attempt, view)
     } completion: { outcome in
-      locks.leave(attempt.writer)
+      locks.removeFootprint(of: attempt.writer)
       if case .failure(let undecided as UndecidedCommit) = outcome {
         return self.resume(attempt, undecided.decision)
       }
@@ -234,7 +234,7 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Enqueues a commit again whose decision is unfinished.
+  /// Enqueues a commit with an unfinished decision again.
   private func resume(_ attempt: Attempt, _ decision: CommitDecision) {
     if let error = failure(of: attempt, decision) {
       endContinuation(of: attempt)
@@ -244,10 +244,10 @@ extension FirestoreDatabase {
     next.decision = decision
     next.observedPartCount = max(next.observedPartCount, decision.partCount)
     next.isContinuing = true
-    if attempt.isContinuing || undecided.enter(next) { self.attempt(next) }
+    if attempt.isContinuing || undecidedCommits.continueOrEnqueue(next) { self.attempt(next) }
   }
 
-  /// Why an unfinished decision does not continue; nil if it does.
+  /// The error that ends an unfinished decision; nil if the decision may continue.
   private func failure(of attempt: Attempt, _ decision: CommitDecision) -> FirestoreError? {
     if attempt.call.isCancelled { return FirestoreError(CancellationError()) }
     guard decision.startCount <= EngineLimits.maximumCommitDecisions else { return LockTable.contention }
@@ -263,7 +263,7 @@ extension FirestoreDatabase {
   /// Lets the next commit continue its decision, if `attempt` continued its own.
   private func endContinuation(of attempt: Attempt) {
     guard attempt.isContinuing else { return }
-    while let next = undecided.next() {
+    while let next = undecidedCommits.dequeue() {
       if !next.call.isCancelled { return self.attempt(next) }
       next.completion(.failure(FirestoreError(CancellationError())))
     }
@@ -287,10 +287,10 @@ extension FirestoreDatabase {
   }
 
   /// Plans a commit and writes it, in the sequencer.
-  private func sequence(_ attempt: Attempt, _ view: any SequencedTransaction) throws -> [WriteResult] {
+  private func planAndWrite(_ attempt: Attempt, _ view: any SequencedTransaction) throws -> [WriteResult] {
     let plan = try attempt.plan(view, attempt.decision, attempt.observedPartCount)
     if attempt.isConflicting { throw LockTable.contention }
-    guard locks.enter(plan.footprint, as: attempt.writer, for: attempt.owner) else {
+    guard locks.tryAddFootprint(plan.footprint, as: attempt.writer, for: attempt.owner) else {
       throw Blocked(footprint: plan.footprint)
     }
     try plan.write(to: view)
@@ -312,14 +312,14 @@ extension FirestoreDatabase {
     let pinned = policies.current
     let caller = caller.acting(in: name.project)
     let needsDecisions = !pinned.allowsEverything(caller)
-    // The decided parts hold only with the server timestamps that they have seen.
+    // The decided parts are valid only for the server timestamps that they used.
     var earlier = needsDecisions && decision?.policyVersion == pinned.version ? decision : nil
-    var plan = try applied(writes, view, needsDecisions: needsDecisions, at: earlier?.requestTime)
+    var plan = try makePlan(writes, view, needsDecisions: needsDecisions, at: earlier?.requestTime)
     var cost = decision?.cost ?? 0
     if let current = earlier, try !current.isCurrent(plan) {
       cost += max(plan.cost, writes.size)
       earlier = nil
-      plan = try applied(writes, view, needsDecisions: needsDecisions, at: nil)
+      plan = try makePlan(writes, view, needsDecisions: needsDecisions, at: nil)
     }
     if needsDecisions {
       do {
@@ -344,7 +344,7 @@ extension FirestoreDatabase {
 
   /// A plan with the writes applied.
   /// - Parameter requestTime: the time of the plan whose decision continues; nil for the commit's time.
-  private func applied(
+  private func makePlan(
     _ writes: [Write], _ view: any SequencedTransaction, needsDecisions: Bool, at requestTime: Timestamp?
   ) throws -> CommitPlan {
     var plan = CommitPlan(

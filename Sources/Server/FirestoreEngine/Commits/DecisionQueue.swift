@@ -1,9 +1,9 @@
 // Queues the commits of one database whose decision takes several time slices of the sequencer.
 //
-// One of them continues at a time, since each of its attempts plans all writes again and holds the sequencer. Other commits of
-// the database then wait for one such attempt at most.
+// Only one of these commits continues at a time: each of its attempts plans all writes again and holds the sequencer. So the
+// other commits of the database wait for one such attempt at most.
 //
-// Invariant: the queue is empty unless a commit continues. The commit that continues calls `next` when it ends or waits
+// Invariant: the queue is empty unless a commit is continuing its decision. That commit calls `dequeue` when it ends or waits
 // for locks.
 
 import Locking
@@ -19,9 +19,9 @@ final class DecisionQueue<Commit: Sendable>: Sendable {
 
   private let state = Guarded(State())
 
-  /// Starts to continue a commit.
-  /// - Returns: whether it may continue now. Otherwise `next` returns it later.
-  func enter(_ commit: Commit) -> Bool {
+  /// Lets a commit continue its decision, or queues it.
+  /// - Returns: whether it may continue now. Otherwise `dequeue` returns it later.
+  func continueOrEnqueue(_ commit: Commit) -> Bool {
     state.withLock { state in
       if state.isBusy {
         state.commits.append(commit)
@@ -32,9 +32,9 @@ final class DecisionQueue<Commit: Sendable>: Sendable {
     }
   }
 
-  /// Ends the commit that continues.
-  /// - Returns: the next one; nil if none waits.
-  func next() -> Commit? {
+  /// Called when the continuing commit ends or waits for locks.
+  /// - Returns: the next commit, which may continue now; nil if the queue is empty.
+  func dequeue() -> Commit? {
     state.withLock { state in
       guard state.started < state.commits.count else {
         state = State()

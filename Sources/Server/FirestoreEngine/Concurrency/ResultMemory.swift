@@ -1,8 +1,8 @@
 // The memory of results that the server holds until their client has read them. A read reserves memory before it reads a page
 // of results from the store, and releases it when the client has accepted the page.
 //
-// The first page is small, and the pages of a client that reads grow. So a client that does not read makes the server read and
-// hold little.
+// The first page is small. Pages grow while the client reads them, so the server reads and holds little for a client that does
+// not read.
 
 public import FirestoreModel
 import Locking
@@ -19,12 +19,12 @@ public struct ResultMemoryExhausted: Error {
 
 /// The memory that one client's results may use. Usable from any thread.
 public protocol ResultMemory: Sendable {
-  /// Reserves memory, and waits until there is some.
+  /// Reserves memory. Waits while too little is free.
   /// - Parameter bytes: the number of bytes.
   /// - Throws: ``ResultMemoryExhausted`` after a time limit; `CancellationError` after the client has disconnected.
   func reserve(_ bytes: Int) async throws
 
-  /// Reserves memory without waiting. Returns false, and reserves nothing, if there is none.
+  /// Reserves memory without waiting. Returns false, and reserves nothing, if too little is free.
   func reserveNow(_ bytes: Int) -> Bool
 
   /// Changes reserved bytes from `old` to `new`. Growth is not limited.

@@ -1,8 +1,8 @@
 // Authorizes operations by the database's access policy, on the state that an operation reads.
 //
 // A read that locks or reads a past version is decided twice: on the newest state before it waits for locks or reads
-// stored data, and on the state that it reads, under its locks. So a denied read takes no lock, and a read of the past
-// also needs permission now.
+// stored data, and on the state that it reads, under its locks. So a denied read takes no lock, and a read of a past
+// version also needs the caller's current permission.
 //
 // The policy may be replaced while an operation waits, so each decision pins the policy that is then in force.
 //
@@ -97,12 +97,12 @@ extension FirestoreDatabase {
   }
 
   /// Decides several operations at one version in one read.
-  /// - Returns: a decision or denial for each operation; nil for one whose decision needs further reads.
+  /// - Returns: a decision or denial for each operation; nil for an operation whose decision needs further reads.
   func authorise(
     _ operations: [AuthorizedOperation], at version: Version
   ) async throws -> [Result<FirestoreDecision, FirestoreError>?] {
     try await rows.read(at: version) { view in
-      // Operations of one caller usually look up the same document, which the view keeps.
+      // Operations of one caller usually look up the same document, which the view caches.
       let documents = self.readView(view, .start)
       return try operations.map { operation -> Result<FirestoreDecision, FirestoreError>? in
         do { return .success(try self.decide(operation) { documents }) } catch let error as FirestoreError {
@@ -138,7 +138,7 @@ extension FirestoreDatabase {
     let authorised = self.operation(operation, of: caller)
     if isAllowed(authorised) { return }
     if operation.isAdministrative {
-      // Only the caller decides.
+      // The decision depends only on the caller.
       try decide(authorised) { preconditionFailure("invariant: no policy decides administrative operations") }
     } else {
       try await rows.read(at: nil) { view in _ = try self.authorise(authorised, in: view) }

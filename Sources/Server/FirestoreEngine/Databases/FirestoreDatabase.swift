@@ -30,7 +30,7 @@ final class FirestoreDatabase: Sendable {
   let rulesChange = Guarded<UInt64>(0)
   let firstRows: FirstRows
   /// The commits whose decision is unfinished.
-  let undecided = DecisionQueue<Attempt>()
+  let undecidedCommits = DecisionQueue<Attempt>()
   private let nextWriter = Guarded<UInt64>(1)
 
   /// - Parameters:

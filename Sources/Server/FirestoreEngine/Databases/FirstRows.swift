@@ -58,8 +58,8 @@ extension FirestoreEngine {
     _ = try await database.rows.execute(validating: nil) { try database.firstRows.write(to: $0) }
   }
 
-  /// A database whose rules the caller inspects. If rules were released for it in this process, it is created, so that
-  /// their ruleset is stored.
+  /// Returns a database whose rules the caller will read. If rules were released for it in this process, creates the
+  /// database, so that their ruleset is stored.
   func databaseWithRules(_ name: DatabaseName) async throws -> FirestoreDatabase {
     let database = try await database(name)
     if rules.withLock({ $0.lastChange(of: name)?.rules != nil }) { try await create(database) }

@@ -8,7 +8,7 @@ import FirestoreModel
 
 /// The open databases of an engine.
 struct OpenDatabases {
-  /// The number of databases from which the unused ones are released.
+  /// Minimum number of databases without a commit at which unused ones are released.
   private static let minimumThreshold = 64
 
   private var databases: [DatabaseName: FirestoreDatabase] = [:]

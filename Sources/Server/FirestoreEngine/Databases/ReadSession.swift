@@ -20,7 +20,7 @@ struct ReadSession: Sendable {
   var hasLocked = false
 
   /// Whether reads are recorded, to be validated at the transaction's commit.
-  var keepsReads: Bool {
+  var recordsReads: Bool {
     guard let transaction else { return false }
     return transaction.mode != .readOnly
   }
@@ -37,8 +37,8 @@ struct ReadSession: Sendable {
 extension FirestoreDatabase {
   /// Begins a read: determines the version that it reads, and its transaction.
   ///
-  /// If the read locks or reads a fixed version, first decides the operations on the newest state, before locks and before
-  /// everything that depends on stored versions.
+  /// If the read locks or reads a fixed version, the policy first decides the operations on the newest state. This happens
+  /// before the read takes locks and before anything that depends on stored versions.
   /// - Parameter operations: the operations that the read performs.
   /// - Throws: INVALID_ARGUMENT or ABORTED for a token that the caller does not own or whose
   ///   transaction has ended, the policy's denial of the operations or of the requested transaction.
@@ -83,7 +83,7 @@ extension FirestoreDatabase {
     switch options {
     case .readOnly(let time?): snapshot = try await version(at: time)
     case .readOnly(nil), .readWrite(_, .optimistic):
-      snapshot = await recentVersion(keptFor: self.options.limits.transactionTimeoutSeconds)
+      snapshot = await recentVersion(readableFor: self.options.limits.transactionTimeoutSeconds)
     case .readWrite: break
     }
     return try transactions.begin(options, snapshot: snapshot, as: caller)

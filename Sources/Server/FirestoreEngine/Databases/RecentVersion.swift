@@ -28,7 +28,7 @@ extension FirestoreDatabase {
   ///
   /// - Parameter seconds: how many seconds the version must at least stay readable. More than half of the
   ///   history's length cannot be guaranteed.
-  func recentVersion(keptFor seconds: Int = 0) async -> Version {
+  func recentVersion(readableFor seconds: Int = 0) async -> Version {
     if let version = rows.latestVersion(within: FirestoreDatabase.maximumReadAge) { return version }
     // A version in the older half of history could expire during the read, so the read waits for a new one.
     let history = options.limits.historySeconds
@@ -44,7 +44,7 @@ extension FirestoreDatabase {
     return rows.latestVersion
   }
 
-  /// The reservation in progress, or a new one.
+  /// The version reservation in progress, or a new one.
   private func reservation() -> VersionReservation {
     versionReservation.withLock { current in
       if let current { return current }

@@ -121,7 +121,7 @@ extension ReadView {
     return try DocumentRow.decode(row.value, name)
   }
 
-  /// The update time of a document, which is not decoded; nil if the document does not exist.
+  /// The update time of a document, without decoding the document; nil if the document does not exist.
   func updateTime(of name: DocumentName) throws -> Timestamp? {
     guard let row = try get(FirestoreKeyLayout.document(name.path)) else { return nil }
     return try DocumentRow.updateTime(row.value, name)

@@ -212,8 +212,8 @@ struct CompositeRow {
 
   var namesStart: Int { ends.last ?? key.count }
 
-  /// Searches the values from index field `part` on for one that may be truncated. Returns its end offset, or nil if
-  /// there is none. Entries that are equal up to this offset may not be in the query's order.
+  /// The end offset of the first value, from index field `part` on, that may be truncated; nil if there is none. Entries
+  /// that are equal up to this offset may not be in the query's order.
   func truncatedValueEnd(from part: Int) -> Int? {
     for position in ends.indices where position >= part {
       if ends[position] - (position > 0 ? ends[position - 1] : start) >= IndexValue.truncationLength {

@@ -3,7 +3,7 @@
 //
 // The check first scans all documents. For each document it looks up every entry that the document may have,
 // counts the existing ones, and reports missing entries that are required. Then it counts all index entries.
-// Only if the numbers differ, it decodes all entries to find those without a document. While the configured
+// If the numbers differ, it decodes all entries to find those without a document. While the configured
 // indexes change, a document must have the entries of all complete plans, and may have entries of the other
 // plans (see `IndexState`). Rows are looked up one by one instead of being collected, so memory is bounded
 // for a database of any size.
@@ -66,15 +66,15 @@ public enum ConsistencyCheck {
       named: FirestoreDatabase.catalogueName(name), history: .seconds(EngineLimits.maximumHistorySeconds))
     let version = rows.latestVersion
     return try await rows.read(at: version) { view in
-      var pass = DatabaseCheck(name: name, view: view)
-      pass.set = IndexSet(
+      var check = DatabaseCheck(name: name, view: view)
+      check.set = IndexSet(
         try view.get(FirestoreKeyLayout.indexing).map { try IndexState.decode($0.value) } ?? IndexState())
-      try pass.documents()
-      try pass.groups()
-      try pass.count()
-      if pass.report.automaticEntries != pass.ownedAutomatic { try pass.strayAutomaticEntries() }
-      if pass.report.compositeEntries != pass.ownedComposite { try pass.strayCompositeEntries() }
-      return pass.report
+      try check.checkDocuments()
+      try check.checkGroupRows()
+      try check.countEntries()
+      if check.report.automaticEntries != check.ownedAutomatic { try check.reportStrayAutomaticEntries() }
+      if check.report.compositeEntries != check.ownedComposite { try check.reportStrayCompositeEntries() }
+      return check.report
     }
   }
 
@@ -87,7 +87,7 @@ public enum ConsistencyCheck {
     var ownedAutomatic = 0
     var ownedComposite = 0
 
-    mutating func documents() throws {
+    mutating func checkDocuments() throws {
       try view.scan(KeyRange(prefix: [FirestoreKeyLayout.documents]), reverse: false) { key, value, _ in
         report.documents += 1
         guard let path = FirestoreKeyLayout.documentPath(ofRow: Array(key)),
@@ -97,21 +97,21 @@ public enum ConsistencyCheck {
           report.add(.unreadable, ConsistencyCheck.hexadecimal(Array(key)))
           return true
         }
-        try entries(of: path, fields)
+        try checkEntries(of: path, fields)
         if try view.get(FirestoreKeyLayout.group(path)) == nil { report.add(.missingGroupRow, "\(path)") }
         return true
       }
     }
 
-    private mutating func entries(of path: ResourcePath, _ fields: MapValue) throws {
+    private mutating func checkEntries(of path: ResourcePath, _ fields: MapValue) throws {
       let collection = path.segments.dropLast().last ?? ""
       let possible = try DocumentEntries(
         of: fields, at: path, in: set.possible(in: collection), limits: nil)
-      let certain =
+      let required =
         set.state.phase == .stable
         ? possible
-        : try DocumentEntries(of: fields, at: path, in: set.certain(in: collection), limits: nil)
-      let needed = Set(certain.automatic).union(certain.composite.map(\.key))
+        : try DocumentEntries(of: fields, at: path, in: set.required(in: collection), limits: nil)
+      let needed = Set(required.automatic).union(required.composite.map(\.key))
       for key in possible.automatic {
         if try view.get(key) != nil {
           ownedAutomatic += 1
@@ -128,7 +128,7 @@ public enum ConsistencyCheck {
       }
     }
 
-    mutating func count() throws {
+    mutating func countEntries() throws {
       try view.scan(KeyRange(prefix: [FirestoreKeyLayout.indexes]), reverse: false) { _, _, _ in
         report.automaticEntries += 1
         return true
@@ -143,7 +143,7 @@ public enum ConsistencyCheck {
       }
     }
 
-    mutating func groups() throws {
+    mutating func checkGroupRows() throws {
       try view.scan(KeyRange(prefix: [FirestoreKeyLayout.groups]), reverse: false) { key, _, _ in
         guard let path = FirestoreKeyLayout.documentPath(ofGroupRow: Array(key)) else {
           report.add(.unreadable, ConsistencyCheck.hexadecimal(Array(key)))
@@ -154,7 +154,7 @@ public enum ConsistencyCheck {
       }
     }
 
-    mutating func strayAutomaticEntries() throws {
+    mutating func reportStrayAutomaticEntries() throws {
       try view.scan(KeyRange(prefix: [FirestoreKeyLayout.indexes]), reverse: false) { key, _, _ in
         let key = Array(key)
         guard let path = FirestoreKeyLayout.documentPath(ofIndexEntry: key) else {
@@ -168,7 +168,7 @@ public enum ConsistencyCheck {
       }
     }
 
-    mutating func strayCompositeEntries() throws {
+    mutating func reportStrayCompositeEntries() throws {
       let indexes = set.numbered
       try view.scan(KeyRange(prefix: [FirestoreKeyLayout.composites]), reverse: false) { key, value, _ in
         let key = Array(key)

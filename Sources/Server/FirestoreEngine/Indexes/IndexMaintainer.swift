@@ -76,7 +76,7 @@ final class IndexMaintainer: Sendable {
     }
     let change = try await rows.execute(validating: nil) { view -> IndexState? in
       guard try TokenSigner.isStored(view) else {
-        // The database has no commit. Its first one stores the state, which is complete from the beginning.
+        // The database has no commit yet. Its first commit stores this state, in which all phases are complete.
         let created = self.rows.createdVersion
         if let next = self.current.state.reconfigured(configuration, isEmpty: true, at: created) {
           self.state.withLock { $0.set = IndexSet(next, vectors: $0.vectors) }
@@ -88,7 +88,7 @@ final class IndexMaintainer: Sendable {
       guard let next = before.reconfigured(configuration, isEmpty: isEmpty, at: view.commitVersion) else {
         return nil
       }
-      try self.put(next, in: view)
+      try self.storeAndPublish(next, in: view)
       return next
     }
     guard let next = change.result else { return }
@@ -120,7 +120,7 @@ final class IndexMaintainer: Sendable {
 
   /// Stores a state. Must be the last operation of a body in the sequencer, since it publishes the new state
   /// to later bodies.
-  private func put(_ next: IndexState, in view: any SequencedTransaction) throws {
+  private func storeAndPublish(_ next: IndexState, in view: any SequencedTransaction) throws {
     try view.set(FirestoreKeyLayout.indexing, try next.encoded())
     state.withLock { $0.set = IndexSet(next, vectors: $0.vectors) }
   }
@@ -158,12 +158,12 @@ final class IndexMaintainer: Sendable {
         where error.code == .unavailable
       {
         // Usually the database's queue is full for a short time. A closed or failed database throws the same
-        // error at once, so each retry waits for a second.
+        // error immediately, so each retry waits for a second.
         let isFirst = state.withLock { state in
           defer { state.hasReportedUnavailable = true }
           return !state.hasReportedUnavailable
         }
-        if isFirst { report("the indexes have to wait, and are tried again every second: \(error.message)") }
+        if isFirst { report("the index change is delayed and retried every second: \(error.message)") }
         return options.clock.now() + IndexMaintainer.retryInterval
       } catch {
         // Stored data is corrupt. The work stops until the server is started again.
@@ -182,17 +182,17 @@ final class IndexMaintainer: Sendable {
       switch stored.phase {
       case .stable: return .nothing
       case .building:
-        try self.put(try self.build(stored, now: now, in: view), in: view)
+        try self.storeAndPublish(try self.build(stored, now: now, in: view), in: view)
       case .waitingForTransactions:
         let end = stored.waitingSince + self.options.limits.transactionTimeout
         // If `now` is before `waitingSince`, the machine's clock was reset. Then this is another process, and
         // no older transaction exists.
         if !hasNoOlderTransactions, now < end, now >= stored.waitingSince { return .wait(end) }
-        try self.put(stored.retired(), in: view)
+        try self.storeAndPublish(stored.clearing(), in: view)
       case .clearing:
         let next = try self.clear(stored, in: view)
-        try self.put(next, in: view)
-        if next.phase == .stable { self.report("the indexes are settled") }
+        try self.storeAndPublish(next, in: view)
+        if next.phase == .stable { self.report("the index change is complete") }
       }
       return .step
     }.result
@@ -240,7 +240,7 @@ final class IndexMaintainer: Sendable {
       // The document is not marked as done. The next step adds its remaining entries and skips the existing
       // ones.
       if step.isTruncated { break }
-      next.progress.pass(document.row, in: batch.group)
+      next.progress.markDone(document.row, in: batch.group)
       if step.isFull { break }
     }
     if next.progress.documents / 10_000 > stored.progress.documents / 10_000 {
@@ -281,18 +281,18 @@ final class IndexMaintainer: Sendable {
         for key in IndexEntries.difference(from: all, to: required).removed { try step.clear(key) }
       }
       if step.isTruncated { break }
-      next.progress.pass(document.row, in: batch.group)
+      next.progress.markDone(document.row, in: batch.group)
       if step.isFull { break }
     }
     return next
   }
 
-  /// The writes of one step, bounded in bytes: a commit above the limit would fail again and again. Entries
-  /// that are correct already do not count, so a repeated step gets further.
+  /// The writes of one step, bounded in bytes: a commit above the limit would fail again and again. Entries that are already
+  /// correct do not count towards the bound, so a repeated step progresses further.
   private struct Step {
     private let view: any SequencedTransaction
     private var bytes = 0
-    /// Whether an entry was left out.
+    /// Whether an entry was left out because the step was full.
     private(set) var isTruncated = false
     /// Whether no further document should be started.
     var isFull: Bool { bytes >= EngineLimits.indexingStepEntryBytes }

@@ -48,7 +48,7 @@ struct IndexSet: Sendable {
     self.state = state
     self.vectors = vectors
     isAutomaticOnly = state.plans.allSatisfy { $0 == IndexState.Plan() }
-    let groups = state.concernedGroups
+    let groups = state.configuredGroups
     possible = IndexSet.groups(groups, state.plans, state)
     target = IndexSet.groups(groups, [state.target], state)
     maintained = state.phase == .clearing || state.phase == .stable ? target : possible
@@ -125,7 +125,7 @@ struct IndexSet: Sendable {
     isAutomaticOnly ? .automatic : maintained[Array(collection.utf8)] ?? .automatic
   }
   /// The entries that documents of a collection have for certain: those of all complete plans.
-  func certain(in collection: String) -> Group {
+  func required(in collection: String) -> Group {
     if isAutomaticOnly { return .automatic }
     guard state.phase == .building || state.phase == .waitingForTransactions else {
       return target(in: collection)

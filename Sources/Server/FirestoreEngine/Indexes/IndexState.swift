@@ -45,7 +45,7 @@ struct IndexState: Codable, Sendable, Equatable {
   struct Composite: Codable, Sendable, Equatable {
     var number: UInt32
     var index: CompositeIndex
-    /// The version from which the index is complete; nil while it is not.
+    /// The version from which the index is complete; nil if it is incomplete.
     var readySince: UInt64?
     /// The error that ended its build; nil for none.
     var failure: String?
@@ -75,7 +75,7 @@ struct IndexState: Codable, Sendable, Equatable {
     var documents = 0
 
     /// Records that the document of a group row is done.
-    mutating func pass(_ row: [UInt8], in group: String) {
+    mutating func markDone(_ row: [UInt8], in group: String) {
       self.group = group
       last = row
       documents += 1
@@ -124,7 +124,7 @@ struct IndexState: Codable, Sendable, Equatable {
     state.progress = Progress()
     for index in state.composites.indices { state.composites[index].failure = nil }
     // An empty database has no entries to build or remove, so all phases are complete.
-    return isEmpty ? state.built(at: version, now: 0).retired().stable() : state
+    return isEmpty ? state.built(at: version, now: 0).clearing().stable() : state
   }
 
   /// The state after all entries of the target were added.
@@ -146,7 +146,7 @@ struct IndexState: Codable, Sendable, Equatable {
   }
 
   /// The state after all transactions of the old plans have ended.
-  func retired() -> IndexState {
+  func clearing() -> IndexState {
     var state = self
     state.phase = .clearing
     state.progress = Progress()
@@ -207,11 +207,11 @@ struct IndexState: Codable, Sendable, Equatable {
     return plan
   }
 
-  /// All plans that documents may have entries of.
+  /// All plans whose entries documents may have.
   var plans: [Plan] { [base, target] + stale }
 
   /// The ids of the collection groups that any plan configures, ordered by their bytes.
-  var concernedGroups: [String] {
+  var configuredGroups: [String] {
     var groups: Set<[UInt8]> = []
     for plan in plans {
       for override in plan.overrides { groups.insert(Array(override.collectionID.utf8)) }
@@ -229,7 +229,7 @@ struct IndexState: Codable, Sendable, Equatable {
   /// - Throws: DATA_LOSS if the bytes are not an index state.
   static func decode(_ row: StoredValue) throws(FirestoreError) -> IndexState {
     do { return try JSONDecoder().decode(IndexState.self, from: Data(row)) } catch {
-      throw FirestoreError(.dataLoss, "The row that names the database's indexes cannot be read.")
+      throw FirestoreError(.dataLoss, "The stored index state of the database cannot be read.")
     }
   }
 }

@@ -4,8 +4,8 @@
 // expire in the same second, and the end of a stream takes time on its event loop. So streams end one after another, each after
 // a pause of the time that the previous one took: half of the time remains for other requests.
 //
-// Invariant: a revoked stream is invalidated before `revoke` returns, and sends nothing afterwards, even if it waits for its
-// end. Expired credentials are also checked by each stream before it sends.
+// Invariant: a revoked stream is invalidated before `revoke` returns, and sends nothing afterwards, even while it is queued
+// to end. Expired credentials are also checked by each stream before it sends.
 
 import Access
 import FirestoreModel
@@ -17,7 +17,7 @@ package final class CallerStreams: Sendable {
     var streams: [ObjectIdentifier: any CallerStream] = [:]
     /// The streams by the second since 1970 in which their credentials expire.
     var expiries: [Int64: Set<ObjectIdentifier>] = [:]
-    /// Streams that wait for their end. The latest ends first, so that a revocation does not wait for the end of many
+    /// Streams that are queued to end. The stream that was added last ends first, so that a revocation does not wait for many
     /// expired streams.
     var ending: [(stream: any CallerStream, error: FirestoreError)] = []
     var isTimerRunning = false
@@ -36,7 +36,7 @@ package final class CallerStreams: Sendable {
 
   init(clock: any EngineClock) { self.clock = clock }
 
-  /// Adds a stream. Its credentials may have been revoked since they were verified; then it ends.
+  /// Adds a stream. Ends it if its credentials were revoked after they were verified.
   package func add(_ stream: any CallerStream) {
     let caller = stream.caller
     guard caller != .nobody else { return }
@@ -124,7 +124,7 @@ package final class CallerStreams: Sendable {
     if starts { Task { await self.endOneByOne() } }
   }
 
-  /// Ends the waiting streams. Each waits for the event loop of the previous one, so that no loop's queue fills up.
+  /// Ends the queued streams. Each waits for the event loop of the previous one, so that no loop's queue fills up.
   private func endOneByOne() async {
     while let (stream, error) = nextEnding() {
       let start = clock.now()

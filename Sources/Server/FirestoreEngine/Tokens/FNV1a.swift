@@ -1,5 +1,4 @@
-// FNV-1a, a fast 64-bit hash that is the same in every process. It does not withstand forgery; the codes of `TokenSigner`
-// do.
+// FNV-1a, a fast 64-bit hash that is the same in every process. It does not protect against forgery; `TokenSigner` does.
 
 /// An FNV-1a hash of the bytes added so far.
 struct FNV1a {

@@ -21,7 +21,7 @@ struct TokenSigner: Sendable {
 
   private let key: SymmetricKey
 
-  /// Makes a signer with a random key, which no earlier token fits.
+  /// Makes a signer with a random key. No earlier token is valid for it.
   init() { key = SymmetricKey(size: .bits256) }
 
   private init(_ key: [UInt8]) { self.key = SymmetricKey(data: key) }

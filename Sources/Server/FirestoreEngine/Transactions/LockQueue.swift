@@ -141,8 +141,7 @@ extension LockTable.State {
 
   /// The transactions of a cycle of waits through `start`; nil if there is none.
   private mutating func cycle(from start: Owner, includesYielding: Bool = false) -> [Owner]? {
-    // Nothing waits for a transaction that holds no locks and has no other waiting request, so it is in no
-    // cycle.
+    // A transaction without locks and without another waiting request blocks nothing, so it is not part of a cycle.
     guard owned[start] != nil || (waitingByOwner[start]?.count ?? 0) > 1 else { return nil }
     var path: [(owner: Owner, next: [Owner])] = [(start, ownersBlocking(start, includesYielding))]
     var visited: Set<Owner> = [start]

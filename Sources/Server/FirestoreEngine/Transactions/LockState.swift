@@ -17,7 +17,7 @@ extension LockTable {
   enum Blocker: Hashable {
     /// A transaction that holds a requested key or range, or waits for it earlier in the queue.
     case owner(Owner)
-    /// A commit whose footprint is entered, by its writer's number: it runs in the sequencer, was granted its
+    /// A commit whose footprint was added, by its writer's number: it runs in the sequencer, was granted its
     /// locks, or is not durable yet.
     case footprint(UInt64)
     /// A waiting plain write, by its waiter's id.
@@ -241,11 +241,11 @@ extension LockTable.State {
 
   // MARK: Footprints
 
-  mutating func enter(_ footprint: LockTable.Footprint, as writer: UInt64) {
+  mutating func addFootprint(_ footprint: LockTable.Footprint, as writer: UInt64) {
     footprints.insert(footprint, as: writer)
   }
 
-  mutating func leave(_ writer: UInt64) {
+  mutating func removeFootprint(of writer: UInt64) {
     footprints.remove(writer)
     queuePositions[writer] = nil
   }
@@ -253,13 +253,13 @@ extension LockTable.State {
   // MARK: Holding
 
   /// Records the locks of a granted request, which was at `queuePosition` in the queue. A granted write
-  /// enters its footprint immediately. Otherwise later reads would be granted before the write returns to the
+  /// adds its footprint immediately. Otherwise later reads would be granted before the write returns to the
   /// sequencer.
   mutating func acquire(_ request: LockTable.Request, from queuePosition: UInt64) {
     switch request {
     case .read(let read): hold(read)
     case .write(let write):
-      enter(write.footprint, as: write.writer)
+      addFootprint(write.footprint, as: write.writer)
       queuePositions[write.writer] = queuePosition
     case .afterWrites: break
     }

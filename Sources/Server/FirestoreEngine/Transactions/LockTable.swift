@@ -9,7 +9,7 @@
 // - Reads of different transactions do not block each other, unless one of them locks exclusively.
 // - If another transaction holds a row or range that contains a key of the footprint, the commit waits.
 // - A read waits for conflicting footprints, so that its results are durable and stay valid. When a waiting
-//   commit is granted, its footprint is entered at once, so that it comes before reads that are granted
+//   commit is granted, its footprint is added immediately, so that it comes before reads that are granted
 //   later.
 // - Footprints do not exclude each other: the store's sequencer orders commits, so plain writes of a
 //   frequently written document never wait for each other here.
@@ -134,15 +134,15 @@ final class LockTable: Sendable {
   /// footprints do not exclude each other.
   static let maximumYieldedWrites = 8
 
-  /// Enters a commit's footprint, in the sequencer. Returns false, and enters nothing, if a lock or an
+  /// Adds a commit's footprint, in the sequencer. Returns false, and adds nothing, if a lock or an
   /// earlier waiting read of another transaction blocks it. Then the caller leaves the sequencer and calls
   /// `waitToWrite`.
-  func enter(_ footprint: Footprint, as writer: UInt64, for owner: Owner?) -> Bool {
+  func tryAddFootprint(_ footprint: Footprint, as writer: UInt64, for owner: Owner?) -> Bool {
     state.withLock { state in
       // The footprint may be in the table already, if the commit waited and was granted, or if the store runs
       // the body again.
       let queuePosition = state.queuePositions[writer] ?? .max
-      state.leave(writer)
+      state.removeFootprint(of: writer)
       let request = Request.write(WriteRequest(writer: writer, owner: owner, footprint: footprint))
       guard state.blocker(of: request, before: queuePosition) == nil else { return false }
       state.acquire(request, from: queuePosition)
@@ -150,11 +150,11 @@ final class LockTable: Sendable {
     }
   }
 
-  /// Enters a commit's footprint unconditionally: all transactions lose their locks. A transaction that kept
+  /// Adds a commit's footprint unconditionally: all transactions lose their locks. A transaction that kept
   /// its locks could read some documents before the commit and others after it.
   func preemptAll(_ footprint: Footprint, as writer: UInt64) {
     let (losers, granted) = state.withLock { state -> ([Waiter], [Waiter]) in
-      state.leave(writer)
+      state.removeFootprint(of: writer)
       var losers: [Waiter] = []
       for owner in Array(state.owned.keys) {
         aborted(owner)
@@ -162,15 +162,15 @@ final class LockTable: Sendable {
         losers += state.removeWaiters(of: owner)
         state.markStale(.owner(owner))
       }
-      state.enter(footprint, as: writer)
+      state.addFootprint(footprint, as: writer)
       return (losers, state.grant())
     }
     for waiter in losers { waiter.resume(.aborted) }
     for waiter in granted { waiter.resume(.granted) }
   }
 
-  /// Waits until a footprint can be entered, and enters it. Until the caller calls `enter` with the final
-  /// footprint, or `leave`, no conflicting read is granted.
+  /// Waits until a footprint can be added, and adds it. Until the caller calls `tryAddFootprint` with the final
+  /// footprint, or `removeFootprint`, no conflicting read is granted.
   /// - Throws: ABORTED on timeout, CANCELLED if the task is cancelled.
   func waitToWrite(
     _ footprint: Footprint, as writer: UInt64, for owner: Owner?, until deadline: UInt64
@@ -183,9 +183,9 @@ final class LockTable: Sendable {
   }
 
   /// Removes a commit's footprint, once the commit is durable or has failed.
-  func leave(_ writer: UInt64) {
+  func removeFootprint(of writer: UInt64) {
     let woken = state.withLock { state in
-      state.leave(writer)
+      state.removeFootprint(of: writer)
       return state.grant(after: .footprint(writer))
     }
     for waiter in woken { waiter.resume(.granted) }

@@ -24,7 +24,7 @@ struct TransactionReads: Sendable {
   }
 
   /// Records only the version of a read.
-  mutating func note(_ read: Version) { version = max(version, read) }
+  mutating func recordVersion(_ read: Version) { version = max(version, read) }
 
   /// All reads, as the store validates them.
   var readSet: ReadSet { ReadSet(version: version, keys: Array(keys), ranges: Array(ranges)) }

@@ -29,7 +29,7 @@ struct OpenTransaction: Sendable {
   var reads = ReadSet(version: .zero)
   /// The earlier attempt that this transaction retries, if that attempt was still open and may hold locks.
   var predecessor: LockTable.Owner?
-  /// Whether it lost its locks to another transaction. Its later reads return the version that it has read so far.
+  /// Whether it lost its locks to another transaction. Its later reads see the version that it has read so far.
   /// Only its commit fails with ABORTED, because clients retry only after a failed commit.
   var hasLostLocks = false
 }
@@ -253,7 +253,7 @@ final class TransactionTable: Sendable {
   func recordRead(_ owner: LockTable.Owner, at version: Version) -> OpenTransaction? {
     state.withLock { state in
       guard let transaction = state.open[owner.id]?.transaction else { return nil }
-      if !transaction.hasLostLocks { state.open[owner.id]?.reads.note(version) }
+      if !transaction.hasLostLocks { state.open[owner.id]?.reads.recordVersion(version) }
       return transaction
     }
   }
@@ -384,7 +384,7 @@ extension TransactionTable.Entry {
 
   /// Adds reads. For a read-only transaction, which needs no validation, records only the version.
   fileprivate mutating func add(_ read: ReadSet) {
-    if transaction.mode == .readOnly { reads.note(read.version) } else { reads.add(read) }
+    if transaction.mode == .readOnly { reads.recordVersion(read.version) } else { reads.add(read) }
   }
 }
 

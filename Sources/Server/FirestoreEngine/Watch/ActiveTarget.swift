@@ -53,5 +53,7 @@ struct ActiveTarget {
   }
 
   /// Whether the target depends on a named document: it listens to it, or its permission depends on it.
-  func names(_ path: ResourcePath) -> Bool { documents.contains(path) || dependencies.contains(path) }
+  func dependsOnDocument(_ path: ResourcePath) -> Bool {
+    documents.contains(path) || dependencies.contains(path)
+  }
 }

@@ -71,7 +71,7 @@ struct BufferedChanges: Sendable {
     precondition(isWithinLimits, "invariant: buffered bytes never exceed the stream's limits")
   }
 
-  /// Drops the names of changed documents too.
+  /// Drops all details, so that the stream's targets are reset.
   mutating func reset() {
     content = .reset
     bytes = 0

@@ -15,8 +15,8 @@ enum PendingChanges {
   /// The changed documents that a target selects by name, or on which its permission depends.
   func named(by target: ActiveTarget) -> [ResourcePath] {
     switch self {
-    case .merged(let delta): delta.named.filter(target.names)
-    case .names(let paths, _): paths.filter(target.names)
+    case .merged(let delta): delta.named.filter(target.dependsOnDocument)
+    case .names(let paths, _): paths.filter(target.dependsOnDocument)
     }
   }
 }
@@ -63,8 +63,8 @@ struct ChangeBatches {
     return try SnapshotDelta(changes, targets)
   }
 
-  /// Reads documents at two versions, in the order of `names`. Stops at the document with which the page is full at one
-  /// version, so that at least one document is read.
+  /// Reads documents at two versions, in the order of `names`. Stops after the document that fills the page at one of the
+  /// versions, so that at least one document is read.
   static func read(
     _ names: ArraySlice<DocumentName>, from start: Version, to version: Version, _ pages: ResultPages,
     _ database: FirestoreDatabase

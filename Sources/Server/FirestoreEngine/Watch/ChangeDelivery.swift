@@ -25,7 +25,7 @@ extension WatchWorker {
     for (registration, update) in windows { targets[registration]?.window = update.window }
     var crossed = windows.mapValues(\.crossed)
     var needsSnapshot = false
-    // Names do not show the state in between.
+    // Names do not show whether a document matched only between the two versions.
     if case .names = changes { needsSnapshot = true }
     let pages = stream.pages()
     var batches = ChangeBatches(changes, for: Array(targets.values), to: version, pages, stream.database)
@@ -72,7 +72,7 @@ extension WatchWorker {
           guard let target = limited[effect.registration], let query = target.query,
             let window = target.window
           else { continue }
-          try windows[effect.registration, default: WindowUpdate(window)].note(entry, effect, query)
+          try windows[effect.registration, default: WindowUpdate(window)].record(entry, effect, query)
           count += 1
         }
       }

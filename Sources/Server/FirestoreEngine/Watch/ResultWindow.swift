@@ -85,7 +85,7 @@ struct ResultWindow: Sendable {
   }
 }
 
-/// Updates a window after changes. `note` applies each changed document. Then `FirestoreDatabase.adjust`
+/// Updates a window after changes. `record` applies each changed document. Then `FirestoreDatabase.adjust`
 /// moves the boundaries and records the documents that they move over.
 struct WindowUpdate {
   /// Where one changed document was and is, relative to the boundaries.
@@ -113,7 +113,7 @@ struct WindowUpdate {
   var count: Int { moves.count }
 
   /// Records a change.
-  mutating func note(_ entry: SnapshotDelta.Entry, _ effect: SnapshotDelta.Effect, _ query: PreparedQuery)
+  mutating func record(_ entry: SnapshotDelta.Entry, _ effect: SnapshotDelta.Effect, _ query: PreparedQuery)
     throws
   {
     var move = Move()

@@ -70,7 +70,7 @@ struct TargetIndex {
     func hash(into hasher: inout Hasher) { hasher.combine(prepared.query) }
   }
 
-  /// The targets whose permission depends on one document. A change concerns each of their streams once.
+  /// The targets whose permission depends on one document. A change of the document is reported to each of their streams once.
   private struct Dependents {
     var streams: [Int: WatchStream] = [:]
     /// The streams with the number of their targets.
@@ -89,9 +89,9 @@ struct TargetIndex {
     }
   }
 
-  /// Targets of named documents, by the documents that they select. Then targets by the documents that their
-  /// permission depends on.
+  /// Targets of named documents, by the documents that they select.
   private var documents: [ResourcePath: [Int: WatchStream]] = [:]
+  /// Targets by the documents that their permission depends on.
   private var dependencies: [ResourcePath: Dependents] = [:]
   private var collections: [ResourcePath: Bucket] = [:]
   private var groups: [ResourcePath: Bucket] = [:]

@@ -15,7 +15,7 @@ enum TargetIndexKey: Hashable {
   case value(FieldPath, [UInt8])
   /// The array field contains this encoded element.
   case element(FieldPath, [UInt8])
-  /// The field's encoded value is in this range. For `__name__`, the document's encoded name is.
+  /// The field's encoded value is in this range. For `__name__`, the document's encoded name is in the range.
   case range(FieldPath, KeyRange)
 
   /// The keys of a query: each matching document has at least one of them. Nil if the query has none.

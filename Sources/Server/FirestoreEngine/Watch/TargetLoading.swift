@@ -7,7 +7,7 @@ import OrderedStore
 extension WatchWorker {
   /// Checks that the stream's caller may listen to `selection`: the target's selection or part of it.
   /// Subscribes the target to changes of the documents that the decision depends on.
-  /// - Parameter decided: the decision at the version; nil to ask the policy.
+  /// - Parameter decided: the decision at the version; nil if the policy has yet to decide.
   /// - Throws: the policy's denial.
   func authorizeTarget(
     _ target: inout ActiveTarget, _ selection: WatchSelection, at version: Version, _ stream: WatchStream,
@@ -40,7 +40,7 @@ extension WatchWorker {
   }
 
   /// Maximum targets that are decided in one read, so that the read stays short.
-  private static let maximumTogether = 16
+  private static let maximumDecisionsPerRead = 16
 
   /// Repeats the policy's decisions about active targets, many in one read. Removes denied targets.
   /// - Parameter selections: the targets, each with the part of its selection that is decided.
@@ -50,12 +50,12 @@ extension WatchWorker {
   ) async throws {
     var rest = selections[...]
     while !rest.isEmpty {
-      let together = Array(rest.prefix(Self.maximumTogether))
-      rest = rest.dropFirst(together.count)
-      let operations = together.map { authorised($0.selection, stream) }
+      let batch = Array(rest.prefix(Self.maximumDecisionsPerRead))
+      rest = rest.dropFirst(batch.count)
+      let operations = batch.map { authorised($0.selection, stream) }
       // A failed read may concern one target only, so each target is then decided separately.
       let decisions = try? await stream.database.authorise(operations, at: version)
-      for (index, item) in together.enumerated() {
+      for (index, item) in batch.enumerated() {
         do {
           var target = item.target
           try await authorizeTarget(
@@ -77,7 +77,7 @@ extension WatchWorker {
     return stream.database.operation(operation, of: stream.caller)
   }
 
-  /// Asks the policy in force whether the stream's caller may listen to a selection.
+  /// Lets the policy in force decide whether the stream's caller may listen to a selection.
   /// - Throws: the policy's denial.
   private func authorise(
     _ selection: WatchSelection, at version: Version, _ stream: WatchStream
@@ -85,8 +85,8 @@ extension WatchWorker {
     try await stream.database.authorise(authorised(selection, stream), at: version)
   }
 
-  /// Whether the stream's caller could have listened to a selection at a past version. Changes since then show names of
-  /// documents that matched then, and a client may choose the version. Without permission the target is reset.
+  /// Whether the stream's caller could have listened to a selection at a past version, which the client may choose. The changes
+  /// since that version reveal names of documents that matched at that version. Without permission the target is reset.
   private func wasPermitted(
     _ selection: WatchSelection, at start: Version, _ stream: WatchStream
   ) async throws -> Bool {

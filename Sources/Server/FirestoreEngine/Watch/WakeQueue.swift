@@ -2,23 +2,23 @@
 // decisions about their targets have read it. Without a queue, each stream would start its task immediately, and the requests
 // of other clients would wait for all of these tasks.
 //
-// Invariant: at most `concurrency` streams that the queue has woken are working, from the decision until the event loop has
-// written their responses. A stream that waits for its client to read, or for memory, does not count.
+// Invariant: of the streams that the queue has woken, at most `concurrency` work at the same time. A stream works from its
+// decisions until the event loop has written its responses. While it waits for its client or for memory, it does not count.
 
 import Locking
 
 /// Wakes streams in order.
 final class WakeQueue: Sendable {
-  /// The number of streams up to which all are woken immediately, without the queue.
+  /// Maximum number of streams that are woken immediately, without the queue.
   private static let directCount = 64
-  /// The streams of the queue that work at the same time.
+  /// Maximum number of streams of the queue that work at the same time.
   static let concurrency = 16
 
   private struct State {
     var waiting: [WatchStream] = []
     /// The index of the next stream in `waiting`.
     var next = 0
-    var laneCount = 0
+    var taskCount = 0
   }
 
   private let state = Guarded(State())
@@ -31,22 +31,22 @@ final class WakeQueue: Sendable {
     }
     let added = state.withLock { state in
       state.waiting += streams
-      defer { state.laneCount = Self.concurrency }
-      return Self.concurrency - state.laneCount
+      defer { state.taskCount = Self.concurrency }
+      return Self.concurrency - state.taskCount
     }
     for _ in 0..<added {
       Task { while let stream = self.next() { await stream.wakeAndSettle() } }
     }
   }
 
-  /// The next stream; nil ends a lane.
+  /// The next stream; nil ends the calling task.
   private func next() -> WatchStream? {
     state.withLock { state in
-      precondition((1...Self.concurrency).contains(state.laneCount), "invariant: the queue counts its lanes")
+      precondition((1...Self.concurrency).contains(state.taskCount), "invariant: the queue counts its tasks")
       guard state.next < state.waiting.count else {
         state.waiting = []
         state.next = 0
-        state.laneCount -= 1
+        state.taskCount -= 1
         return nil
       }
       defer { state.next += 1 }

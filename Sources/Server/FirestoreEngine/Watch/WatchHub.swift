@@ -5,8 +5,8 @@
 //
 // Invariant: the streams have received every commit up to the version `published`, which never decreases.
 // `takeChanges` registers a target and takes the stream's buffered changes at the same value of `published`.
-// Therefore the target's documents at that version, plus all changes that are buffered later, miss and repeat
-// nothing.
+// Therefore the target's documents at that version and the changes that are buffered later contain every commit
+// exactly once.
 
 import Access
 import FirestoreModel
@@ -91,7 +91,7 @@ final class WatchHub: Sendable {
   /// Removes a stream. The caller has unregistered its targets.
   func remove(_ stream: WatchStream) { state.withLock { $0.streams.remove(stream) } }
 
-  /// Lets every stream decide its targets again.
+  /// Makes every stream decide its targets again.
   private func replacePolicy() {
     let streams = state.withLock { $0.streams.streams }
     for stream in streams { stream.replacePolicy() }
@@ -107,7 +107,7 @@ final class WatchHub: Sendable {
     for stream in streams { stream.end(with: .unavailable("The server is shutting down.")) }
   }
 
-  // MARK: Cuts
+  // MARK: Registration and versions
 
   /// A registration number for a target, unique in the hub.
   func makeRegistration() -> Int {
@@ -164,9 +164,8 @@ final class WatchHub: Sendable {
     return version
   }
 
-  /// Keeps `published` close to the current time even when nothing commits. The store deletes old versions.
-  /// Without this, the version at which a target is read, and its resume token, could soon be too old to
-  /// read.
+  /// Keeps `published` close to the current time even when nothing commits. The store deletes old versions, so the
+  /// version at which a target is read, and its resume token, could otherwise soon be too old to read.
   func refresh() async {
     guard let recent = try? await rows.recentVersion(within: FirestoreDatabase.maximumReadAge) else { return }
     let published = published

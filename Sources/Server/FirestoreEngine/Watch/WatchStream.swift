@@ -58,7 +58,7 @@ public final class WatchStream: Sendable {
     /// Whether the access policy was replaced, so that all targets have to be decided again.
     var isPolicyReplaced = false
     var isRunning = false
-    /// Waits until the running task sends something or ends.
+    /// The caller of `wakeAndSettle`, which waits until the running task sends something or ends.
     var settling: CheckedContinuation<Void, Never>?
     var isClosed = false
     var failure: FirestoreError?
@@ -164,7 +164,7 @@ public final class WatchStream: Sendable {
       else {
         mailbox.failure = .resourceExhausted(
           "More than \(EngineLimits.maximumStreamCommands) requests, or \(EngineLimits.maximumStreamCommandBytes) bytes of "
-            + "them, wait on this stream.")
+            + "requests, are queued on this stream.")
         return
       }
       mailbox.commandBytes = bytes
@@ -206,7 +206,7 @@ public final class WatchStream: Sendable {
   }
 
   /// The bytes of the buffered changes.
-  var waitingBytes: Int { mailbox.withLock { $0.buffered.bytes } }
+  var bufferedBytes: Int { mailbox.withLock { $0.buffered.bytes } }
 
   /// Requests a global snapshot with a fresh token. The caller wakes the stream.
   func requestHeartbeat() { mailbox.withLock { $0.isHeartbeatRequested = true } }

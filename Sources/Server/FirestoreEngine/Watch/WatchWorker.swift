@@ -3,8 +3,8 @@
 //
 // Invariant: a client that applies all sent and buffered responses has the targets' results at the version
 // `cursor`. This version never decreases. A global NO_CHANGE is sent only after the CURRENT of every added
-// target. Nothing is sent after the caller's credentials have expired or were revoked. Changes of a commit are sent only after every
-// target was decided by the access policy in force when the commit was taken.
+// target. Nothing is sent after the caller's credentials have expired or were revoked. Before the changes of a commit are
+// sent, the access policy that was in force when the stream took the changes has decided every target.
 
 import Access
 import FirestoreModel
@@ -48,13 +48,13 @@ actor WatchWorker {
       }
     } catch {
       await finish(stream)
-      if let error = Self.lastResponse(to: error) { await stream.output.fail(error) }
+      if let error = Self.finalError(for: error) { await stream.output.fail(error) }
       stream.settle()
     }
   }
 
   /// The error with which the stream ends; nil if its client is gone.
-  private static func lastResponse(to error: any Error) -> FirestoreError? {
+  private static func finalError(for error: any Error) -> FirestoreError? {
     switch error {
     case is OutputClosed: nil
     case let end as Ended: end.error
@@ -182,7 +182,7 @@ actor WatchWorker {
   }
 
   private func add(_ request: WatchTarget, _ stream: WatchStream) async throws {
-    let id = try number(request)
+    let id = try targetID(of: request)
     guard targets[id] == nil else {
       throw FirestoreError.invalidArgument("Target id \(id) is active already on this stream.")
     }
@@ -205,9 +205,8 @@ actor WatchWorker {
     let registration = stream.hub.makeRegistration()
     var start = start(of: request)
     if let from = start, from > stream.hub.published {
-      // The client's token may be of a version that was reserved after the last commit, for example for a
-      // heartbeat. `advance` reserves a newer version, so an older token is valid. Only a token above it was
-      // never issued.
+      // The client's token may name a version that was reserved after the last commit, for example for a
+      // heartbeat. `advance` reserves a newer version. A token above that version was never issued.
       let reached = try await stream.hub.advance()
       if from > reached { start = nil }
     }
@@ -228,8 +227,8 @@ actor WatchWorker {
       return try await reject(
         id,
         .resourceExhausted(
-          "At most \(EngineLimits.maximumUnindexedQueries) queries of a collection that ask for no value, element or range "
-            + "can be listened to."), stream)
+          "At most \(EngineLimits.maximumUnindexedQueries) queries of a collection that require no value, array element or "
+            + "range can be listened to."), stream)
     }
     // Without other targets, this is the only decision.
     if targets.isEmpty { policyVersion = stream.database.policies.current.version }
@@ -266,7 +265,7 @@ actor WatchWorker {
   }
 
   /// The target's id. Either the client or the server assigns all ids of a stream.
-  private func number(_ request: WatchTarget) throws -> Int32 {
+  private func targetID(of request: WatchTarget) throws -> Int32 {
     guard request.id >= 0, serverNumbersTargets == nil || serverNumbersTargets == (request.id == 0) else {
       throw FirestoreError.invalidArgument("Target ids must be positive, or all of them 0.")
     }
@@ -307,7 +306,7 @@ actor WatchWorker {
     }
   }
 
-  // MARK: Cuts
+  // MARK: Snapshots
 
   private func sendSnapshot(_ stream: WatchStream) async throws {
     let sendsHeartbeat = stream.consumeHeartbeat()

@@ -91,7 +91,7 @@ import Testing
 
   @Test(
     "the bounded search returns the same as sorting all distances, ties in query order")
-  func exhaustive() async throws {
+  func matchesSortedDistances() async throws {
     var source = RandomValues(seed: 91)
     let fixture = try EngineFixture()
     var vectors: [(String, [Double])] = []
@@ -116,7 +116,7 @@ import Testing
   }
 
   @Test("a search in a transaction or at a past time reads one snapshot, and a count counts its results")
-  func states() async throws {
+  func snapshots() async throws {
     let fixture = try await Self.sample()
     let time = try #require(
       try await fixture.set(ResourcePath(["c", "new"]), ["v": .vector([1, 0])]).commitTime)

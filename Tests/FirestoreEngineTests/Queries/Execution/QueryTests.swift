@@ -1,4 +1,4 @@
-// Queries compared with their definition over random documents, and the form of responses.
+// Queries compared with a naive evaluation over random documents, and the form of responses.
 
 import Access
 import FirestoreModel
@@ -43,7 +43,7 @@ import Testing
     #expect(try await count(nil, endAt: Cursor([time], before: true)) == 0)
   }
 
-  @Test("random queries over random documents return the results of their definition", arguments: 1...6)
+  @Test("random queries over random documents return the results of a naive evaluation", arguments: 1...6)
   func randomQueries(seed: UInt64) async throws {
     let fixture = try EngineFixture()
     var model = RandomModel(seed: seed, database: fixture.database)

@@ -237,7 +237,7 @@ import Testing
         #expect(try await fixture.query(query).map(\.name.path) == expected, "query \(index)")
       }
     }
-    // A limit before the search needs the order.
+    // A limit of the base query selects its documents by the order, so the search needs the order.
     var few = Self.queries[6]
     few.limit = 10
     few.findNearest = FindNearest(

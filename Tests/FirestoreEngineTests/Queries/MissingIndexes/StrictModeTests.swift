@@ -182,7 +182,7 @@ import Testing
     #expect(
       explanation.indexesUsed == [.init(queryScope: "Collection", properties: "(a ASC, b ASC, __name__ ASC)")]
     )
-    // Three documents: the cursor's and two results. Four entries, because one is read ahead.
+    // Three documents are read: the cursor's and two results. Four entries are read, because one is read ahead.
     #expect(explanation.statistics?.entriesScanned == 4 && explanation.statistics?.documentsScanned == 3)
   }
 
@@ -196,23 +196,23 @@ import Testing
       collectionID: "c", scope: .collection, parts: [.init(Self.a, .ascending), .init(Self.b, .descending)],
       namesDescend: true)
     var state = IndexState()
-    func standing() -> MissingIndex.Status? {
+    func status() -> MissingIndex.Status? {
       let missing = Planner(prepared, IndexSet(state), at: Version(microseconds: .max)).missingIndex
-      guard case .composite(index, let standing)? = missing else { return nil }
-      return standing
+      guard case .composite(index, let status)? = missing else { return nil }
+      return status
     }
-    #expect(standing() == .unknown)
+    #expect(status() == .unknown)
     state.composites = [.init(number: 1, index: index.canonical)]
     state.phase = .building
-    #expect(standing() == .unknown)
+    #expect(status() == .unknown)
     state.target.composites = [1]
-    #expect(standing() == .building)
+    #expect(status() == .building)
     state.composites[0].failure = "c/d: why"
-    #expect(standing() == .failed("c/d: why"))
+    #expect(status() == .failed("c/d: why"))
     state.phase = .stable
-    #expect(standing() == .failed("c/d: why"))
+    #expect(status() == .failed("c/d: why"))
     state.target.composites = []
-    #expect(standing() == .unknown)
+    #expect(status() == .unknown)
   }
 
   @Test("a removed index is requested again, and is not reported as building")
@@ -235,7 +235,7 @@ import Testing
     #expect(await failure { try await fixture.query(query) } == never)
   }
 
-  @Test("the error of a failed index says that its build failed, and gives administrators the cause")
+  @Test("the error of a failed index reports that its build failed, and gives administrators the cause")
   func failed() async throws {
     let fixture = try EngineFixture(strict: true)
     let long = Value.string(String(repeating: "x", count: 1_500))

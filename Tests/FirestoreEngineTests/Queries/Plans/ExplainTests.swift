@@ -65,8 +65,8 @@ import Testing
     #expect(try await Self.pages(fixture, cases[0].0, .none).allSatisfy { $0.explanation == nil })
   }
 
-  @Test("analyze returns the results and counts the reads behind them")
-  func counts() async throws {
+  @Test("analyze returns the results and counts the reads that they needed")
+  func statistics() async throws {
     let fixture = try await Self.filled()
     var query = StructuredQuery(
       from: [.init("c")], filter: Self.filter("n", .greaterThanOrEqual, 30), offset: 2)

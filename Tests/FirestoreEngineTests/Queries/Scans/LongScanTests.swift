@@ -98,7 +98,7 @@ struct LongScanTests {
   }
 
   @Test("a read at a past time skips later creations and deletions in bounded steps")
-  func churn() async throws {
+  func skipsLaterChanges() async throws {
     let store = CountingStore(try MemoryStore())
     let fixture = try EngineFixture(store: store, maximumScanRows: Self.rows)
     let b = FieldPath(field: "b")
@@ -155,7 +155,7 @@ struct LongScanTests {
       _ = store.takeCount()
       let client = WatchClient()
       let stream = try await fixture.watch(client)
-      if let rows { store.once(rows) { stream.close() } }
+      if let rows { store.runOnce(afterRows: rows) { stream.close() } }
       stream.addTarget(target)
       if rows == nil {
         try await eventually("the target is current") { !client.view.snapshots.isEmpty }

@@ -98,8 +98,8 @@ import Testing
     var query = StructuredQuery(
       from: [.init("c")], filter: .field(FieldFilter(Self.a, .lessThan, 9)),
       orderBy: [.init(Self.a), .init(Self.b, .descending)])
-    // The query sorts the documents of one value of `a` at a time. Each group fits into the limit; all of them
-    // would not.
+    // The query sorts the documents of one value of `a` at a time. Each such group fits into the limit, but all groups
+    // together do not.
     #expect(try await run(query, maximumSortBytes: 200_000) == 600)
     let rejection = await failure { try await run(query, maximumSortBytes: 50_000) }
     #expect(rejection?.code == .failedPrecondition)

@@ -45,8 +45,8 @@ final class ListenCall: StreamCall, Sendable {
   func receive(_ message: ByteBuffer) { handle(message) }
 
   func receive(_ message: MalformedMessage) {
-    guard let rest = message.rest else { return responder.finish(GRPCStatus(message.error)) }
-    handle(rest, targetError: message.error)
+    guard let targetFields = message.targetFields else { return responder.finish(GRPCStatus(message.error)) }
+    handle(targetFields, targetError: message.error)
   }
 
   func receive(rejection: GRPCStatus) { responder.finish(rejection) }

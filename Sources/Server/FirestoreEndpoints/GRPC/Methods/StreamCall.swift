@@ -11,7 +11,7 @@ struct MalformedMessage: Error {
   /// The decoding error.
   var error: FirestoreError
   /// The fields that identify the target of the failed request, in protobuf; nil if they are unknown.
-  var rest: ByteBuffer?
+  var targetFields: ByteBuffer?
 }
 
 /// The server side of a Listen or Write stream.

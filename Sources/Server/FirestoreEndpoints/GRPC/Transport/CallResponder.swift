@@ -38,8 +38,8 @@ extension CallResponder {
   /// - Throws: `CancellationError` after the client has disconnected.
   package func send(_ framed: ByteBuffer) async throws { try await send(framed) {} }
 
-  /// Ends the call with a status. Returns when the call's event loop has done so. A caller that ends many calls one after
-  /// another then does not fill the loop's queue, in which other requests wait. Tasks of the client do not delay it.
+  /// Ends the call with a status. Returns when the call's event loop has done so. So a caller that ends many calls in sequence
+  /// does not fill the loop's queue, which other requests share. Tasks of the client do not delay the return.
   func finishAndWait(_ status: GRPCStatus) async {
     finish(status)
     await withCheckedContinuation { continuation in

@@ -50,7 +50,7 @@ final class GRPCConnection {
     if new > old, total > limits.maximumBufferedRequestBytes {
       return GRPCStatus(
         .resourceExhausted,
-        "This connection's requests under way exceed the limit of \(limits.maximumBufferedRequestBytes) bytes."
+        "This connection's requests in progress exceed the limit of \(limits.maximumBufferedRequestBytes) bytes."
       )
     }
     guard memory.resize(from: old, to: new) else { return outOfMemory }
@@ -62,7 +62,7 @@ final class GRPCConnection {
   var outOfMemory: GRPCStatus { GRPCStatus(.resourceExhausted, memory.memory.refusal) }
 
   /// Registers a duplex stream. Duplex streams do not end by themselves. When the port drains (shuts down gracefully),
-  /// the connection asks each of them to finish, also those that begin during the drain.
+  /// the connection requests each of them to finish, also streams that begin during the drain.
   func add(_ handler: GRPCStreamHandler) {
     duplexStreams[ObjectIdentifier(handler)] = handler
     if isDraining { handler.drain() }

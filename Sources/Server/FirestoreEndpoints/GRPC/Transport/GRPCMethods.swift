@@ -72,8 +72,8 @@ package struct GRPCMethods: Sendable {
 package protocol GRPCCall: AnyObject {
   /// Receives the next request message.
   func receive(_ message: ByteBuffer)
-  /// The next message exceeds the limit. The call ends with this status after it has served the earlier messages.
-  /// No message follows.
+  /// Called when the next message exceeds the limit. The call ends with this status after it has served the earlier
+  /// messages. No message follows.
   func receive(rejection: GRPCStatus)
   /// The client sends no more messages. The call continues until its responder finishes it.
   func halfClose()

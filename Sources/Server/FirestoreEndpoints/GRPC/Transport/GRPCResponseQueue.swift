@@ -132,7 +132,7 @@ final class GRPCResponseQueue {
     timer = channel.eventLoop.scheduleTask(in: time) { queue.value.checkProgress() }
   }
 
-  /// Closes the connection if nothing was written within the timeout, although the client may answer every PING.
+  /// Closes the connection if nothing was written within the timeout, even if the client answers every PING.
   private func checkProgress() {
     timer = nil
     guard queuedBytes + streamBytes > 0 else { return }

@@ -21,7 +21,7 @@ extension GRPCStreamHandler {
     guard let context else { return nil }
     let limit = connection.limits.maximumMessageSize
     guard let compression else {
-      throw GRPCStatus(.internal, "The message is compressed, and the call is not.")
+      throw GRPCStatus(.internal, "The message is compressed, but the call's headers name no encoding.")
     }
     do throws(Decompression.Failure) {
       if let message = try Decompression.decompressIfSmall(compressed, compression, limit: limit) {
@@ -71,7 +71,7 @@ extension GRPCStreamHandler {
     switch failure {
     case .tooLarge: try rejectOversized(nil)
     case .corrupt(let reason):
-      throw GRPCStatus(.internal, "The compressed message cannot be unpacked: \(reason).")
+      throw GRPCStatus(.internal, "The compressed message cannot be decompressed: \(reason).")
     }
   }
 }

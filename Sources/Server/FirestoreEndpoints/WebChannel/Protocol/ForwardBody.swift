@@ -8,7 +8,7 @@ import NIOCore
 
 /// The decoded body of one forward POST.
 struct ForwardBody: Equatable {
-  /// A message. It has no bytes if the client could not encode it; its number is still used up.
+  /// A message. It has no bytes if the client could not encode it; its number is used nevertheless.
   struct Message: Equatable {
     var number: Int
     var bytes: ByteBuffer?
@@ -29,12 +29,12 @@ struct ForwardBody: Equatable {
     let count = try Self.number(form["count"], "count") ?? 0
     let offset = try Self.number(form["ofs"], "ofs") ?? 0
     guard count <= limits.maximumMessages else {
-      throw .malformed("A request brings at most \(limits.maximumMessages) messages, not \(count).")
+      throw .malformed("A request may contain at most \(limits.maximumMessages) messages, not \(count).")
     }
     var entries: [Int: ByteBuffer?] = [:]
     for field in form.fields where field.name.hasPrefix("req") {
       guard let (index, key) = Self.entry(field.name) else {
-        throw .malformed("'\(field.name.prefix(40))' names no message: the form is req0___data__.")
+        throw .malformed("'\(field.name.prefix(40))' does not name a message: the form is req0___data__.")
       }
       if key == "__data__" {
         entries[index] = .some(field.value)
@@ -43,9 +43,9 @@ struct ForwardBody: Equatable {
       }
     }
     guard entries.count <= count else {
-      throw .malformed("The request says that it brings \(count) messages, and brings \(entries.count).")
+      throw .malformed("The request announces \(count) messages, but contains \(entries.count).")
     }
-    // A message without any member appears in the body only in the count.
+    // A message without members occurs in the body only in `count`.
     for index in 0..<count where entries.count < count && entries[index] == nil {
       entries[index] = .some(nil)
     }

@@ -20,7 +20,7 @@ struct IncomingMessages {
   private(set) var heldBytes = 0
 
   /// The approximate memory of a buffered message in addition to its bytes: its buffer and its entry in a
-  /// collection. A message of one byte would otherwise take a hundred times the memory that it counts.
+  /// collection. Without it, a message of one byte would take a hundred times the memory that is counted for it.
   private static let overheadBytes = 160
 
   init(_ limits: WebChannelLimits) {
@@ -33,7 +33,7 @@ struct IncomingMessages {
     let last = messages.map(\.number).max() ?? 0
     guard last < nextNumber + limits.maximumGap else {
       throw .malformed(
-        "Message \(last) is more than \(limits.maximumGap) ahead of message \(nextNumber), which has not come."
+        "Message \(last) is more than \(limits.maximumGap) ahead of message \(nextNumber), which has not arrived."
       )
     }
     for message in messages where message.number >= nextNumber && early[message.number] == nil {

@@ -64,7 +64,7 @@ struct BackChannelRequest: Equatable {
   var isStreaming: Bool
   /// The maximum time that a polling request waits for the first array; nil for the default.
   var timeout: TimeAmount?
-  /// Whether no other response can use the connection meanwhile, as in HTTP/1.1.
+  /// Whether the open response prevents other responses on the connection, as in HTTP/1.1.
   var occupiesConnection = false
 
   init(acknowledged: Int, isStreaming: Bool, timeout: TimeAmount? = nil) {

@@ -25,7 +25,7 @@ struct WebChannelSession {
     /// Whether the back channel ends after the frames.
     var endsBackChannel = false
     /// Whether the session ends; later requests get `unknownSession`.
-    var isOver = false
+    var endsSession = false
   }
 
   private struct BackChannel {
@@ -43,7 +43,7 @@ struct WebChannelSession {
     case open
     /// The stream has ended, and the client has not acknowledged its end.
     case finished(until: NIODeadline)
-    case over
+    case ended
   }
 
   private let limits: WebChannelLimits
@@ -153,8 +153,8 @@ struct WebChannelSession {
 
   /// Returns the actions that are due.
   mutating func tick(now: NIODeadline) -> Actions {
-    if case .finished(let end) = phase, end <= now { return over() }
-    guard let open = back else { return lastRequest + limits.idleTimeout <= now ? over() : Actions() }
+    if case .finished(let end) = phase, end <= now { return endSession() }
+    guard let open = back else { return lastRequest + limits.idleTimeout <= now ? endSession() : Actions() }
     if open.end <= now {
       // A polling request gets a noop at its timeout, since clients treat an empty response as an error.
       return open.isStreaming ? endBackChannel(Actions(), now) : append([WebChannelFrames.noop], now)
@@ -201,9 +201,9 @@ struct WebChannelSession {
     return actions
   }
 
-  private mutating func over() -> Actions {
-    phase = .over
-    var actions = Actions(isOver: true)
+  private mutating func endSession() -> Actions {
+    phase = .ended
+    var actions = Actions(endsSession: true)
     if back != nil {
       back = nil
       actions.endsBackChannel = true

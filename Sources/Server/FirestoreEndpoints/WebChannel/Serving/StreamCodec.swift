@@ -31,7 +31,7 @@ struct StreamCodec: Sendable {
         return .failure(MalformedMessage(error: error))
       }
       if outline.isPipeline { return .success(outline.message) }
-      return .failure(MalformedMessage(error: error, rest: outline.message))
+      return .failure(MalformedMessage(error: error, targetFields: outline.message))
     }
   }
 
@@ -43,7 +43,7 @@ struct StreamCodec: Sendable {
       // The gRPC prefix: a compression flag of 0, then the message length.
       guard rest.readInteger(as: UInt8.self) == 0, let length = rest.readInteger(as: UInt32.self),
         let message = rest.readSlice(length: Int(length))
-      else { throw GRPCStatus(.internal, "An answer is not framed as it has to be.") }
+      else { throw GRPCStatus(.internal, "A response is not framed correctly.") }
       var writer = JSONWriter(capacity: 2 * message.readableBytes)
       writer.beginArray()
       try FirestoreJSON.write(message, as: response, to: &writer)

@@ -1,7 +1,7 @@
 // A target outline: the database and target ID of a malformed ListenRequest in JSON.
 //
-// With the ID, the server can end the target alone, and the client gives up the target. If the stream ended
-// instead, the client would reopen it and add the same target again, without end.
+// With the ID, the server can end only this target, and the client removes it. If the stream ended instead, the client
+// would reopen the stream and add the same target again, without end.
 //
 // Invariant: the outline is never guessed. A request has none if its outer members or the members of its target are not
 // valid JSON. It also has none if it removes a target, or does not contain exactly one target ID.
@@ -83,7 +83,7 @@ struct TargetOutline {
   }
 
   /// Returns the JSON with spaces in place of all values nested in a target, and with "?" for escapes and non-ASCII
-  /// characters in strings of the target. Defects in those places then do not prevent parsing the rest.
+  /// characters in strings of the target. Then defects in these places do not prevent parsing of the other members.
   private static func blankingNestedValues(_ json: ByteBuffer) -> [UInt8] {
     var bytes = Array(json.readableBytesView)
     // The members of the target are at depth 2.

@@ -25,7 +25,7 @@ package struct WebChannelService: Sendable {
   func serve(_ stream: FirestoreRoute.Channel, _ http: HTTPRequest, _ responder: HTTPResponder) {
     let request = WebChannelRequest(http, responder)
     guard http.head.method == .GET || http.head.method == .POST else {
-      return request.reject(WebChannelError(status: 405, message: "WebChannel knows GET and POST only."))
+      return request.reject(WebChannelError(status: 405, message: "WebChannel supports only GET and POST."))
     }
     do throws(WebChannelError) {
       switch try WebChannelOperation(isPost: http.head.method == .POST, http.target) {
@@ -90,7 +90,7 @@ package struct WebChannelService: Sendable {
         return .failure(error)
       }
     }
-    guard body.readableBytes > WebChannelSessionHandler.largeBytes else { return proceed(parse()) }
+    guard body.readableBytes > WebChannelSessionHandler.maximumInlineBytes else { return proceed(parse()) }
     request.responder.start {
       let parsed = parse()
       request.responder.eventLoop.execute { proceed(parsed) }

@@ -17,7 +17,7 @@ import Ports
 /// Runs one session on its event loop.
 final class WebChannelSessionHandler {
   /// Bytes above which a body or message is decoded off the event loop.
-  static let largeBytes = 64 << 10
+  static let maximumInlineBytes = 64 << 10
 
   let id: String
   private let codec: StreamCodec
@@ -88,7 +88,7 @@ final class WebChannelSessionHandler {
     guard !hasEnded else { return request.reject(.unknownSession) }
     do throws(WebChannelError) {
       let actions = try session.open(backChannel, now: .now())
-      retireBackChannel()
+      finishBackChannel()
       if actions.endsBackChannel {
         request.respond(actions.frames)
         update()
@@ -108,7 +108,7 @@ final class WebChannelSessionHandler {
   func close() {
     guard !hasEnded else { return }
     hasEnded = true
-    retireBackChannel()
+    finishBackChannel()
     timer?.task.cancel()
     timer = nil
     memory.release(heldBytes)
@@ -119,7 +119,7 @@ final class WebChannelSessionHandler {
   }
 
   /// Ends the response of a back channel that was replaced or whose session ended.
-  private func retireBackChannel() {
+  private func finishBackChannel() {
     back?.finishOrAbort()
     back = nil
   }
@@ -174,7 +174,7 @@ final class WebChannelSessionHandler {
   private func deliver() {
     if session.exceedsPendingLimit {
       let limit = sessions.limits.maximumPendingBytes
-      finish(GRPCStatus(.resourceExhausted, "The messages that wait exceed the limit of \(limit) bytes."))
+      finish(GRPCStatus(.resourceExhausted, "The queued messages exceed the limit of \(limit) bytes."))
     }
     if !isDelivering {
       isDelivering = true
@@ -187,7 +187,7 @@ final class WebChannelSessionHandler {
   }
 
   private func decode(_ message: ByteBuffer) {
-    guard message.readableBytes > Self.largeBytes else { return receive(codec.decode(message)) }
+    guard message.readableBytes > Self.maximumInlineBytes else { return receive(codec.decode(message)) }
     decodingBytes = message.readableBytes
     let this = NIOLoopBound(self, eventLoop: eventLoop)
     Task { [codec, eventLoop] in
@@ -231,7 +231,7 @@ final class WebChannelSessionHandler {
       back?.finish()
       back = nil
     }
-    if actions.isOver { close() } else { update() }
+    if actions.endsSession { close() } else { update() }
   }
 
   /// Resumes senders, updates the memory accounting and schedules the timer after a change of the session.

@@ -54,7 +54,7 @@ final class WebChannelSessionRegistry: Sendable {
     }
   }
 
-  /// Closes a session soon, from any thread.
+  /// Closes a session asynchronously. May be called on any thread.
   func close(_ id: String) { state.withLockedValue { $0.entries[id]?.responder }?.close() }
 
   func remove(_ session: WebChannelSessionHandler) {

@@ -14,8 +14,8 @@ struct NearestMatches {
     var distance: Double
     /// The sort key of the distance: a smaller rank is nearer, and NaN sorts last.
     fileprivate var rank: Double
-    /// A prefix of the encoded order fields, as long as an indexed value can be. It orders documents at equal
-    /// distance.
+    /// The first bytes of the encoded order fields, up to the maximum length of an indexed value. It orders documents at
+    /// equal distance.
     fileprivate var sortKey: ArraySlice<UInt8>
   }
 

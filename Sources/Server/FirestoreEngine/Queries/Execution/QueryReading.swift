@@ -32,7 +32,7 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Decides the query first, and then that its plan may be returned.
+  /// Authorizes the query first, and then the return of its plan.
   private func authoriseExplanation(
     of query: PreparedQuery, _ session: ReadSession, _ authorised: AuthorizedOperation
   ) async throws {
@@ -62,7 +62,7 @@ extension FirestoreDatabase {
       try self.authorise(authorised, in: view)
       var run = QueryRun(query, self.indexes)
       _ = try run.makePlan(view)
-      return run.used
+      return run.usedIndexes
     }
     try await deliver(
       QueryPage(
@@ -111,12 +111,12 @@ extension FirestoreDatabase {
       skipped = 0
       if page.isLast {
         advise(on: run)
-        // With a limit, the rest of the ranges was not scanned. Its locks are released.
+        // A limit may have ended the scan early. Locks on the unscanned parts of the ranges are released.
         let scanned = run.scanned
         if let owner = session.transaction?.owner {
           for (range, part) in zip(ranges, scanned) { locks.narrow(range, to: part, for: owner) }
         }
-        return QueryReads(ranges: session.keepsReads ? scanned : [])
+        return QueryReads(ranges: session.recordsReads ? scanned : [])
       }
     }
   }
@@ -127,10 +127,10 @@ extension FirestoreDatabase {
     _ query: PreparedQuery, counts: Bool = false, _ session: inout ReadSession
   ) async throws -> (run: QueryRun, ranges: [KeyRange]) {
     let run = QueryRun(
-      query, indexes, recordsKeys: session.keepsReads, counts: counts,
+      query, indexes, recordsKeys: session.recordsReads, counts: counts,
       maximumSortBytes: options.maximumSortBytes,
       maximumScanRows: options.maximumScanRows)
-    guard session.keepsReads else { return (run, []) }
+    guard session.recordsReads else { return (run, []) }
     let (planned, plan) = try await rows.read(at: session.version) { view in
       var run = run
       let plan = try run.makePlan(view)
@@ -215,8 +215,8 @@ extension SortMemoryBudget {
   /// The error of a query when the memory for sorting is exhausted.
   fileprivate func memoryError(of query: PreparedQuery) -> FirestoreError {
     .resourceExhausted(
-      "The server holds as many bytes of results to sort them as it may, \(limit) in all. Try again later; with an index "
-        + "of \(query.indexDescription) there would be nothing to sort.")
+      "The server's memory for sorting query results is exhausted: \(limit) bytes for all queries. Try again later. With an "
+        + "index of \(query.indexDescription) the query needs no sorting.")
   }
 }
 
@@ -228,7 +228,7 @@ private struct ResultTally {
   func explanation(_ run: QueryRun, microseconds: UInt64) -> QueryExplanation {
     let billable = returned + skipped
     return QueryExplanation(
-      indexesUsed: run.used,
+      indexesUsed: run.usedIndexes,
       statistics: .init(
         resultsReturned: returned, microseconds: max(Int(clamping: microseconds), 1),
         readOperations: max(billable, 1), entriesScanned: run.cost.entries,

@@ -47,8 +47,8 @@ struct QueryRun: Sendable {
   private var isExhausted = false
   private var remainingOffset: Int
   private var remaining: Int
-  /// The results of the run that is being read, not sorted yet, and their common value of the first order
-  /// field. If no index has the query's order, `unsorted` has the results so far.
+  /// The unsorted results of the run that is being read, or all results so far if no index has the query's order. The
+  /// results of a run share `runValue`, the encoded value of the first order field.
   private var unsorted: SortedMatches?
   private var runValue: ArraySlice<UInt8> = []
   /// Sorted results to deliver.
@@ -108,7 +108,7 @@ struct QueryRun: Sendable {
     }
     if !query.needsOrder { plan.arrangement = .exact }
     self.plan = plan
-    used = planner.indexes(of: plan)
+    usedIndexes = planner.indexes(of: plan)
     return plan
   }
 
@@ -138,7 +138,7 @@ struct QueryRun: Sendable {
   }
 
   /// The indexes that the plan reads; empty before there is a plan.
-  private(set) var used: [QueryExplanation.Index] = []
+  private(set) var usedIndexes: [QueryExplanation.Index] = []
 
   private mutating func readPage(_ view: any ReadView, _ database: DatabaseName) throws -> Page {
     let plan = try makePlan(view)
@@ -180,7 +180,9 @@ struct QueryRun: Sendable {
         || (query.needsOrder && candidate.value.count >= IndexValue.truncationLength)
       if !run.isEmpty, !isRun || candidate.value != runValue {
         queueSorted(&run)
-        if try deliverSorted(&page) { return resumeLater(at: candidate, including: true, candidates, plan) }
+        if try deliverSorted(&page) {
+          return recordPosition(at: candidate, including: true, candidates, plan)
+        }
         run = sorter
       }
       let fields = try candidate.document.fields()
@@ -190,7 +192,7 @@ struct QueryRun: Sendable {
         try run.append(candidate.document, fields)
       } else {
         if try deliver(candidate.document, &page) {
-          return resumeLater(at: candidate, including: false, candidates, plan)
+          return recordPosition(at: candidate, including: false, candidates, plan)
         }
       }
     }
@@ -207,7 +209,7 @@ struct QueryRun: Sendable {
   }
 
   /// Records where the next page continues.
-  private mutating func resumeLater(
+  private mutating func recordPosition(
     at candidate: Candidate, including: Bool, _ candidates: Candidates, _ plan: QueryPlan
   ) {
     if case .composite(let scan) = plan.source {

@@ -37,7 +37,7 @@ struct SortedMatches {
   var isEmpty: Bool { matches.isEmpty }
 
   /// Adds a result.
-  /// - Throws: FAILED_PRECONDITION if more would have to be held than the limit allows.
+  /// - Throws: FAILED_PRECONDITION if the held results exceed the limit.
   mutating func append(_ document: StoredDocument, _ contents: MapValue) throws {
     let size = document.encoded.count + SortedMatches.overhead
     let match = Match(document: document, fields: contents.projected(to: fields), bytes: size)

@@ -231,7 +231,7 @@ extension FirestoreDatabase {
 }
 
 extension ListDocumentsRequest {
-  /// The listing as the client requested it: with its page size as the limit, or none.
+  /// The listing as a query for the access policy. Its limit is the requested page size, if there is one.
   fileprivate func query(
     _ from: [StructuredQuery.CollectionSelector], _ orders: [StructuredQuery.Order]
   ) -> Query {

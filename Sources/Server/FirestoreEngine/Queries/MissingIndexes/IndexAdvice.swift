@@ -11,12 +11,14 @@ import OrderedStore
 
 extension QueryRun {
   /// Scanned rows above which an index may be suggested.
-  private static let manyRows = 1_000
+  private static let minimumScannedRows = 1_000
   /// Scanned rows per result above which an index is suggested.
-  private static let rowsForResult = 10
+  private static let minimumRowsPerResult = 10
 
   /// Whether the query scanned many more rows than it found results.
-  var isWasteful: Bool { rowsRead > Self.manyRows && rowsRead / Self.rowsForResult > resultsFound }
+  var isWasteful: Bool {
+    rowsRead > Self.minimumScannedRows && rowsRead / Self.minimumRowsPerResult > resultsFound
+  }
 }
 
 extension FirestoreDatabase {
@@ -34,7 +36,7 @@ extension FirestoreDatabase {
     let isNew = reportedAdvice.withLock { $0.count < Self.maximumReports && $0.insert(key).inserted }
     guard isNew else { return }
     options.report(
-      "\(name): a query went over \(run.rowsRead) rows for \(run.resultsFound) results; an index would help it: add to "
+      "\(name): a query scanned \(run.rowsRead) rows for \(run.resultsFound) results; an index would make it faster: add to "
         + "\"\(element.list)\" in firestore.indexes.json \(element.text)")
   }
 }

@@ -139,7 +139,7 @@ extension Planner {
     _ fixed: [CompositeIndex.Part], _ tail: IndexTail, _ id: String, _ scope: DatabaseIndexConfiguration.Scope
   ) -> Bool {
     let all = Set(fixed.map(\.key))
-    // Only indexes in the same order can be merged. The fields that they leave uncovered, by their order.
+    // Only indexes in the same order can be merged. Maps each order to the fixed fields that its indexes lack.
     var uncovered: [[CompositeIndex.Part]: Set<CompositeIndex.Part.FixedKey>] = [:]
     if tail.isEmpty { uncovered[[]] = all }
     for ready in indexes.ready(in: id, at: version) where ready.index.scope == scope {
@@ -210,7 +210,7 @@ private struct IndexTail {
     guard !aggregated.required.contains(where: { missing.contains($0.segments) }) else { return nil }
     let start = count - sorted.count
     guard start >= 0, Array(index.parts[start..<count]) == sorted else { return nil }
-    // The direction of the names matters only after an order of the query.
+    // The direction of `__name__` matters only directly after the query's order fields.
     let isFree = sorted.isEmpty || count < index.parts.count
     return isFree || index.namesDescend == namesDescend ? start : nil
   }

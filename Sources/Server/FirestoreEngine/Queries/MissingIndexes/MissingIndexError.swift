@@ -109,8 +109,8 @@ extension FirestoreDatabase {
   /// Rejects a query that lacks a required index, in strict mode. If an index build failed at a document,
   /// only administrators receive the document's name, since rules may hide it from other callers.
   ///
-  /// The check uses the current indexes even for a read in the past. The plan of such a read does not use an
-  /// index that was not complete then.
+  /// The check uses the current indexes even for a read at a past version. The plan of such a read uses only indexes
+  /// that were complete at that version.
   func requireIndex(for query: PreparedQuery, as caller: Principal) throws(FirestoreError) {
     guard options.requiresIndexes else { return }
     let latest = Version(microseconds: .max)

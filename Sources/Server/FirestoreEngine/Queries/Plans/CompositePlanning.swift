@@ -106,8 +106,7 @@ extension Planner {
     return (fixed, reverse)
   }
 
-  /// Narrows a range to the entries between the query's cursors. A cursor value after one that the index
-  /// truncates is not used.
+  /// Narrows a range to the entries between the query's cursors. Cursor values after a truncated value are not used.
   private func narrow(
     _ range: inout KeyRange, after prefix: Key, _ scan: CompositeScan, _ common: FixedFields, reverse: Bool
   ) {
@@ -159,7 +158,7 @@ extension Planner {
   }
 }
 
-/// The fields that one alternative of a filter fixes.
+/// The fields that one alternative of a filter fixes to one value.
 struct FixedFields {
   /// Fields that equal a value, by encoded value.
   private(set) var values: [FieldPath: [UInt8]] = [:]

@@ -143,10 +143,10 @@ struct Planner {
         reverse: isExact && reverse)
       // Many entries may have the filter's values. If the query also has a limit, scanning the index of the
       // order and dropping other documents is cheaper.
-      let readsMuch =
+      let readsManyEntries =
         try query.limit != nil && query.needsOrder && query.nameDirection == nil
         && prefixes.contains { list in try list.allSatisfy { prefix in try isCommon(prefix) } }
-      if !readsMuch { return entries }
+      if !readsManyEntries { return entries }
     }
     if let composite { return composite.plan }
     guard query.nameDirection == nil, let first = query.orders.first else {

@@ -59,7 +59,7 @@ struct Candidates {
   private var ids: IDUnion
   private var idBounds: [KeyRange?] = []
   private var composite: CompositeUnion?
-  private var walked: ResourcePath?
+  private var walkedPath: ResourcePath?
   private var isWalkDone = false
   /// The document rows that were read, if they are recorded.
   private(set) var keys: [Key] = []
@@ -124,8 +124,8 @@ struct Candidates {
         rest = range.remainder(after: FirestoreKeyLayout.group(last.name.path), reverse: plan.reverse)
       }
     case .subtree:
-      walked = last?.name.path
-      if case .path(let path) = position { walked = path }
+      walkedPath = last?.name.path
+      if case .path(let path) = position { walkedPath = path }
     }
   }
 
@@ -141,7 +141,7 @@ struct Candidates {
     case .entries: .ids(ids.bounds(within: idBounds))
     case .index, .rows, .group: rest.map { .range($0) }
     case .composite: composite.map { .ranges($0.remainders) }
-    case .subtree: walked.map { .path($0) }
+    case .subtree: walkedPath.map { .path($0) }
     }
   }
 
@@ -153,7 +153,7 @@ struct Candidates {
     case .entries: true
     case .index, .rows, .group: hasRest
     case .composite: composite?.remainders.contains { !$0.isEmpty } ?? false
-    case .subtree: !isWalkDone && walked != nil
+    case .subtree: !isWalkDone && walkedPath != nil
     }
   }
 
@@ -187,7 +187,7 @@ struct Candidates {
     case .nothing: return false
     case .names:
       guard let path = names.popFirst() else { return false }
-      note(path)
+      appendReadAhead(path)
       return true
     case .entries(let collection, _, _): return try fillFromEntries(collection)
     case .index(let collection, let prefix, _): return try fillFromIndex(collection, prefix)
@@ -198,7 +198,7 @@ struct Candidates {
     }
   }
 
-  private mutating func note(_ path: ResourcePath) {
+  private mutating func appendReadAhead(_ path: ResourcePath) {
     guard let name = DocumentName(database: database, path: path) else { return }
     readAhead.append(.row(name, FirestoreKeyLayout.document(path), value: [], entry: []))
   }
@@ -244,10 +244,11 @@ struct Candidates {
       guard let path = scan.index.path(of: next.row, in: scan.collection),
         let name = DocumentName(database: database, path: path)
       else { continue }
-      let tie = next.row.truncatedValueEnd(from: scan.fixed).map { next.row.key[next.start..<$0] }
+      let runValue = next.row.truncatedValueEnd(from: scan.fixed).map { next.row.key[next.start..<$0] }
       readAhead.append(
         .row(
-          name, FirestoreKeyLayout.document(path), value: tie ?? [], entry: Array(next.row.key[next.start...])
+          name, FirestoreKeyLayout.document(path), value: runValue ?? [],
+          entry: Array(next.row.key[next.start...])
         ))
     }
     return count > 0
@@ -257,7 +258,7 @@ struct Candidates {
     let entries = try nextKeys()
     for key in entries {
       guard let path = FirestoreKeyLayout.documentPath(ofGroupRow: key) else { continue }
-      note(path)
+      appendReadAhead(path)
     }
     return !entries.isEmpty || hasRest
   }
@@ -265,7 +266,7 @@ struct Candidates {
   private mutating func fillFromSubtree(_ parent: ResourcePath, _ bounds: NameBounds) throws -> Bool {
     guard !isWalkDone else { return false }
     var paths: [ResourcePath] = []
-    let last = walked
+    let last = walkedPath
     let limit = batch
     let walk = SubtreeWalk(view: view, database: database)
     try walk.documents(below: parent, from: last ?? bounds.lower) { path in
@@ -276,8 +277,8 @@ struct Candidates {
     }
     budget.consume(paths.count + 1)
     isWalkDone = paths.count < limit
-    walked = paths.last ?? last
-    for path in paths { note(path) }
+    walkedPath = paths.last ?? last
+    for path in paths { appendReadAhead(path) }
     return !paths.isEmpty
   }
 

@@ -1,6 +1,6 @@
 // Merges several ranges of a composite index, each with a key prefix. Entries are returned in the order of
-// the rest of their keys. Entries whose rest is equal are of the same document, and only one of them is
-// returned.
+// their keys after this prefix (the suffix). Entries with equal suffixes belong to the same document, and only one of
+// them is returned.
 
 import OrderedStore
 
@@ -65,7 +65,7 @@ struct CompositeUnion {
   mutating func next() throws -> Step {
     var first: Entry?
     for stream in streams.indices {
-      guard let row = try head(stream) else {
+      guard let row = try nextRow(stream) else {
         // This range's next entry is unknown and may precede the entries of the other ranges.
         if streams[stream].isPaused { return .paused }
         continue
@@ -84,14 +84,14 @@ struct CompositeUnion {
     }
     guard let first else { return .end }
     for stream in streams.indices {
-      while let row = try head(stream), row.key[streams[stream].start...].elementsEqual(first.suffix) {
+      while let row = try nextRow(stream), row.key[streams[stream].start...].elementsEqual(first.suffix) {
         streams[stream].readAhead.removeFirst()
       }
     }
     return .entry(first)
   }
 
-  private mutating func head(_ stream: Int) throws -> CompositeRow? {
+  private mutating func nextRow(_ stream: Int) throws -> CompositeRow? {
     if let row = streams[stream].readAhead.first { return row }
     streams[stream].isPaused = false
     guard let range = streams[stream].rest, !range.isEmpty else { return nil }

@@ -16,7 +16,7 @@ struct ReadCost: Sendable {
   }
 
   /// Counts a row as a document or an entry. The first byte of its key distinguishes them.
-  fileprivate mutating func note(_ space: UInt8?) {
+  fileprivate mutating func count(_ space: UInt8?) {
     if space == FirestoreKeyLayout.documents { documents += 1 } else { entries += 1 }
   }
 }
@@ -31,7 +31,7 @@ final class CountingView: ReadView {
   var version: Version { view.version }
 
   func get(_ key: Key) throws -> VersionedValue? {
-    cost.note(key.first)
+    cost.count(key.first)
     return try view.get(key)
   }
 
@@ -40,7 +40,7 @@ final class CountingView: ReadView {
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
   ) throws {
     try view.scan(range, reverse: reverse) { key, value, writtenAt in
-      cost.note(key.first)
+      cost.count(key.first)
       return try visit(key, value, writtenAt)
     }
   }
@@ -50,7 +50,7 @@ final class CountingView: ReadView {
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
   ) throws -> HiddenKeys {
     try view.scan(range, reverse: reverse, maximumHidden: limit) { key, value, writtenAt in
-      cost.note(key.first)
+      cost.count(key.first)
       return try visit(key, value, writtenAt)
     }
   }

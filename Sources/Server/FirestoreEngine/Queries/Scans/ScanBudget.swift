@@ -1,5 +1,5 @@
-// Bounds the rows and bytes that one read from the store may scan. Then the query pauses, and yields its
-// thread to other reads.
+// Bounds the rows and bytes that one read from the store may scan. When the budget is exhausted, the query pauses and
+// yields its thread to other reads.
 //
 // Invariant: every read makes progress before it pauses. Therefore a scan that matches nothing ends too,
 // after enough reads.
