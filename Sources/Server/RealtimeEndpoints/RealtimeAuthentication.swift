@@ -63,7 +63,7 @@ package struct RealtimeAuthentication: Sendable {
     }
     if caller.hasExpiredClaims(at: RealtimeEndpoint.systemTime() / 1000) { throw .expiredToken }
     guard caller.role != nil, let override else { return caller }
-    // Acting as a user could exceed the rights of a reader.
+    // A reader that acts as a user could get rights that a reader does not have.
     guard caller.isAdministrator else { throw .permissionDenied }
     switch override {
     case .nobody:

@@ -17,13 +17,13 @@ import JSON
 
 /// A parsed token with the algorithm HS256. Its signature is not verified.
 struct SecretSignedToken {
-  /// Maximum bytes of a token. The generators make no longer ones than 1,024.
+  /// Maximum bytes of a token. The generators' tokens have at most 1,024.
   static let maximumBytes = 4 << 10
   /// The validity of a token without an expiry, in seconds.
   static let defaultSeconds: Int64 = 86_400
   /// Seconds by which the clock of the application may be ahead.
   static let clockSkewSeconds: Int64 = 60
-  /// Maximum UTF-16 code units of `uid`, as the generators limit it.
+  /// Maximum UTF-16 code units of `uid`, the limit of the generators.
   static let maximumUserIDLength = 256
 
   private let header: JSONObject

@@ -36,7 +36,7 @@ struct OutboundQueue {
     }
   }
 
-  /// Without capacity at first, because most connections never queue anything.
+  /// Starts without capacity, because most connections never queue anything.
   private var entries = CircularBuffer<Entry>(initialCapacity: 0)
   /// The number of the first queued entry. Entries are numbered in the order in which they were added.
   private var firstNumber = 0

@@ -213,8 +213,8 @@ final class LongPollSession {
     poll.answer.give(script)
   }
 
-  /// Whether the client sends requests although its polls are held. A client with two polls in flight stays
-  /// far below this.
+  /// Whether the client sends requests although its polls are held. A client with two polls in flight stays far below
+  /// this limit.
   private var isFlooded: Bool {
     session.reachesLimits(requests: 2 * endpoint.limits.outstandingRequests, bytes: .max)
   }

@@ -59,8 +59,8 @@ struct SessionListens {
     case (.unlisten(let name), .done): active[name] = nil
     case (.end(let name), .done):
       endingCount -= 1
-      // The client has started this listen again in the meantime. The request has ended that one as well, so
-      // the client is notified.
+      // The client has started this listen again in the meantime. The request to the engine has ended the new listen
+      // as well, so the client is notified.
       if let queryText = active.removeValue(forKey: name) { return .cancel(name, queryText: queryText) }
       return .nothing
     // The engine reports a failure if the store could not write other changes of the same batch.

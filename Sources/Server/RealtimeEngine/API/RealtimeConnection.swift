@@ -24,8 +24,8 @@ package final class RealtimeConnection: Sendable {
   /// - Parameter request: the request number of the answer ``RealtimeResponse/done``; nil for no answer.
   package func authenticate(_ caller: Principal, request: Int64? = nil) {
     let caller = caller.acting(in: database.project)
-    // If a revocation is sequenced before the request, the request finds it when it executes. A later
-    // revocation finds the caller here.
+    // A revocation that is sequenced before this request is found when the request executes. A later revocation
+    // checks the caller that is recorded here.
     state.noteSubmitted(caller)
     submit(.authenticate(caller), request)
   }

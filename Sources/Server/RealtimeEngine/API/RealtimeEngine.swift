@@ -10,8 +10,8 @@ package import RealtimeModel
 package final class RealtimeEngine: Sendable {
   private typealias Opening = Task<Result<RealtimeDatabase, RealtimeError>, Never>
 
-  /// The state of a namespace. A namespace with rows stays open. One without rows is released with its last
-  /// user, so that requests for unknown names take neither disk space nor memory.
+  /// The state of a namespace. A namespace with rows stays open. A namespace without rows is released after its last
+  /// use, so that requests for unknown names take neither disk space nor memory.
   private enum Entry {
     case opening(Opening)
     case open(RealtimeDatabase)
@@ -37,8 +37,8 @@ package final class RealtimeEngine: Sendable {
   let revocations = RevocationCheck()
   /// The namespaces whose rules may deny something, as ``findRules()`` found them.
   private let ruled = Guarded<Set<String>>([])
-  /// The pool is created before the first request. The process would end if the system had no threads left
-  /// later.
+  /// The engine creates the pool before the first request. Later the system might have no threads left, which would
+  /// end the process.
   private let threads = ThreadPool(threads: 2)
   private let decisions = ConcurrencyLimit(WriteDecision.maximumConcurrency)
   private let pushIDs = Guarded(PushIDGenerator())
@@ -55,7 +55,7 @@ package final class RealtimeEngine: Sendable {
   ///   - limits: the limits of the data model.
   ///   - cacheBytes: approximate maximum bytes of cached subtrees in one namespace.
   ///   - report: reports events that an operator must know; called on any thread.
-  ///   - now: the clock in milliseconds since the Unix epoch: of push ids, of rules for reads, and of expiries.
+  ///   - now: the clock in milliseconds since the Unix epoch. Push ids, rules of reads, and expiries use it.
   package convenience init(
     store: any OrderedStore, policies: PolicyDirectory<RealtimeAccess>, rules: RulesCompiler? = nil,
     project: @escaping @Sendable (_ namespace: String) -> String = { $0 },
@@ -186,7 +186,8 @@ package final class RealtimeEngine: Sendable {
     }
   }
 
-  /// Keeps a namespace open once its first write has created it; the writer still holds it.
+  /// Keeps a namespace open once its first write has created it. The operation of that write still retains the
+  /// database.
   private func keepOpen(_ namespace: String) {
     entries.withLock { entries in
       if case .name(let entry)? = entries[namespace], let database = entry.database {
@@ -195,7 +196,7 @@ package final class RealtimeEngine: Sendable {
     }
   }
 
-  /// Releases a name whose last user is gone, unless a new user has opened it.
+  /// Removes a namespace without rows after its last use, unless another request has opened it again.
   private func release(_ namespace: String) {
     // The reference is released after the lock, because releasing the database may take the lock again.
     _ = entries.withLock { entries -> RealtimeDatabase? in
@@ -219,8 +220,8 @@ package final class RealtimeEngine: Sendable {
     policies.current(of: namespace).policy.rules
   }
 
-  /// Finds the namespaces whose stored rules may deny something to users, so that this is known before they are open.
-  /// Called before the first request. Reads one row of each namespace.
+  /// Finds the namespaces whose stored rules may deny something to users. ``allowsEverything(_:in:)`` needs the
+  /// result for namespaces that are not open. Called before the first request. Reads one row of each namespace.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError`` if the store cannot be read, or rules are damaged.
   package func findRules() async throws(RealtimeError) {
@@ -249,7 +250,8 @@ package final class RealtimeEngine: Sendable {
 
   private static let maximumConcurrentReads = 32
 
-  /// Whether the policy of a namespace permits a caller everything. False for a user if stored rules may deny something.
+  /// Whether the policy of a namespace permits a caller every operation. False for a user if stored rules may deny
+  /// something.
   package func allowsEverything(_ caller: Principal, in namespace: String) -> Bool {
     if let database = openDatabase(namespace) { return database.allowsEverything(caller) }
     let caller = caller.acting(in: project(namespace))

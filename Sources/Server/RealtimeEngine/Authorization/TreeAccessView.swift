@@ -1,8 +1,9 @@
 // Shows an access policy the tree before and after the write that it decides, without reading a subtree.
 //
-// The state before comes from the cache or from rows. The state after is derived from it and from the changes of the
-// write. A location at or below a change has the value of the change, which is in memory. A location above changes is
-// derived from these changes and from whether anything else below it has a row. Other locations do not change.
+// The state before the write comes from the cache or from rows. The state after the write is derived from it and from
+// the changes. A location at or below a change has the value of the change, which is in memory. A location above
+// changes is derived from these changes and from whether anything else below it has a row. Other locations do not
+// change.
 //
 // Invariant: a call costs a few rows for its location. A location above changes costs in addition a few rows per
 // change, once for each write. The view keeps the state that it derived, because neither the changes nor the store
@@ -39,7 +40,7 @@ final class TreeAccessView: TreeView {
   /// - Parameters:
   ///   - changes: the changes of a write, in ascending order of paths, none inside another; empty for a read.
   ///   - records: whether to record what the policy reads.
-  ///   - work: the work that the decision may spend; nil for as much as it needs.
+  ///   - work: the work that the decision may spend; nil for no limit.
   ///   - answers: records the answers for a decision in the background.
   init(
     _ tree: Tree, changes: [(path: Path, value: Node)] = [], now: Int64,
@@ -101,7 +102,7 @@ final class TreeAccessView: TreeView {
   private func record<Value>(
     _ fact: TreeFact, _ path: Path, after value: Value, _ answer: (Value) -> TreeFact.Answer
   ) throws -> Value {
-    // The state after at and below a change is that of the change.
+    // At and below a change, the state after the write is the value of the change.
     if let answers, path.isPriority || written(at: path) == nil {
       try answers.record(
         TreeQuestion(path: path, state: .after, fact: fact), answer(value), isReplaced: false)
@@ -205,10 +206,10 @@ final class TreeAccessView: TreeView {
     return changed
   }
 
-  /// Whether a location with children has no children at some time during the write. It then loses its priority.
+  /// Whether a location with children has no children at some time during the write. If so, it loses its priority.
   ///
   /// The changes take effect in their order. So the location is empty for a moment if the first changes are removals,
-  /// and nothing else is there before the first value is written.
+  /// and no other child exists before the first value is written.
   private func isEmptied(_ path: Path, by changes: ArraySlice<(path: Path, value: Node)>) throws -> Bool {
     guard let first = changes.firstIndex(where: { !$0.value.isEmpty }) else {
       if case .empty = try contentAfter(path) { return true }

@@ -13,7 +13,7 @@ import RealtimeModel
 enum Deferral: Error, Sendable {
   /// A conditional write has to compare the hash of a large value.
   case hash(HashComparison)
-  /// The access policy has to decide a write that takes it long.
+  /// The access policy takes long to decide a write.
   case decision(WriteDecision)
   /// The large values of a heavy write have to be staged first.
   case staging(WriteStaging)
@@ -42,7 +42,7 @@ enum Deferral: Error, Sendable {
   }
 }
 
-/// The results of an operation's deferrals, kept until it is answered.
+/// The results of an operation's deferrals. The operation keeps them until it is answered.
 ///
 /// One operation may be deferred several times, and keeps every result. A conditional write of a large value
 /// may be staged, then read its location, then compare a hash.

@@ -1,5 +1,5 @@
-// Updates index rows with every write: those of indexed locations above the change, and those at and below
-// it. The index rows of large values are built in the background.
+// Updates index rows with every write: the rows of indexed locations above the change, and the rows at and below it.
+// The index rows of large values are built in the background.
 
 import OrderedStore
 import RealtimeModel

@@ -30,7 +30,7 @@ extension DisconnectHandler {
 
   /// Removes a chunk of the existing values that the session's writes will replace.
   ///
-  /// - Returns: false once one commit can clear the rest.
+  /// - Returns: false once one commit can clear the remaining rows.
   func clearChunk(for session: String) throws -> Bool {
     let registered = try DisconnectRows(session: session, in: tree.view)
     var bytes = 0

@@ -5,10 +5,9 @@
 // others are performed without it. Decision 0030 gives the reasons.
 //
 // Invariant: an acknowledged onDisconnect write is performed, unless access is denied when the session ends. It waits
-// while the database has no rules that decide it. The writes of a caller whose credentials were revoked are decided as
-// those of nobody.
-// The writes of a session fit into one commit (`DisconnectCost`); the values that they replace may be of any
-// size (see DisconnectHandler+LargeEnds).
+// while the database has no rules that decide it. If the caller's credentials were revoked, its writes are decided as
+// writes of nobody. The writes of a session fit into one commit (`DisconnectCost`); the values that they replace may
+// be of any size (see DisconnectHandler+LargeEnds).
 
 import Access
 import OrderedStore
@@ -85,8 +84,8 @@ struct DisconnectHandler: BatchHandler {
   /// Cancels a location inside a value that is registered above it.
   ///
   /// The siblings along the path become separate registered values. They no longer replace the complete location.
-  /// Values that the registered value did not contain remain, as clients expect. Each stays a part of the operation
-  /// that registered it.
+  /// Stored children that the registered value does not contain are then kept, as clients expect. Each separate value
+  /// stays a part of the operation that registered it.
   private func cancel(
     _ path: Path, inValueAt place: Path, for connection: ConnectionState
   ) throws {

@@ -34,8 +34,8 @@ struct ReadHandler: BatchHandler {
   }
 
   /// Counts the values that a write would add or replace, up to `maximum`. Fails if the caller may not
-  /// perform the write. The count shows the stored values to a caller whose condition then fails, so a conditional
-  /// write needs permission to read before.
+  /// perform the write. The count reveals stored data even if the condition of the write then fails. A conditional
+  /// write therefore needs permission to read first.
   func estimate(
     _ write: RealtimeWrite, isConditional: Bool, atMost maximum: Int, for operation: RealtimeOperation
   ) throws -> Int {

@@ -55,9 +55,9 @@ struct ListenHandler: BatchHandler {
         warnings: warnings, request: request))
   }
 
-  /// Rejects a listen that needs one sort order too many. The fan-out stage keeps the children of a location
-  /// in each order with a limit, and every write updates all of them. The order by key does not count: nodes
-  /// keep their children in it anyway.
+  /// Rejects a listen that would exceed the location's limit of sort orders. The fan-out stage keeps the children of
+  /// a location in each order with a limit, and every write updates all of them. The order by key does not count:
+  /// nodes keep their children in it anyway.
   private func checkOrderLimit(_ listen: RealtimeOperation.Listen) throws {
     let (orders, maximum) = (executor.orders, limits.ordersPerLocation)
     guard listen.query.limit != nil, listen.query.ordering != .key,

@@ -52,7 +52,7 @@ struct NotificationBuilder: BatchHandler {
         (inside, Change(path: location, value: try value(of: location, from: candidates), before: nil)))
       chosen.insert(location)
     }
-    // The array is built in one pass, because replacing in place would move its rest for every replacement.
+    // The array is built in one pass, because each replacement in place would move all following changes.
     var widened: [Change] = []
     var next = 0
     for (inside, change) in replacements.sorted(by: { $0.inside.lowerBound < $1.inside.lowerBound }) {

@@ -42,7 +42,7 @@ struct WriteHandler: BatchHandler {
     return .written(written.value)
   }
 
-  /// The request of an operation with its server values resolved, once access is allowed.
+  /// Checks access, and returns the request of an operation with its server values resolved.
   ///
   /// If the decision about a write takes long, it is made in the background. It is valid if nothing that it
   /// depends on has changed since; otherwise the write is decided again.
@@ -85,10 +85,10 @@ struct WriteHandler: BatchHandler {
     }
   }
 
-  /// The request with its server values resolved, once access is allowed.
+  /// Checks access, and returns the request with its server values resolved.
   ///
-  /// Stored data decides whether an increment has a result. Its error is therefore thrown only after access is allowed.
-  /// - Parameter work: the work that the decision may spend; nil for as much as it needs.
+  /// Whether an increment fails depends on stored data. Its error is therefore thrown only after access is allowed.
+  /// - Parameter work: the work that the decision may spend; nil for no limit.
   /// - Throws: ``RealtimeError`` with status `permission_denied`, or for an increment whose result is not finite;
   ///   ``Access/DecisionInterrupted``.
   func authorized(
