@@ -90,7 +90,7 @@ struct ClientModelTests {
   }
 
   @Test(
-    "A slow client that shows a leaf applies two later writes: a child replaces the leaf, then another the child"
+    "A slow client shows only existing states when a child replaces a leaf and then another value the child"
   )
   func removedLeafWithNewChild() async throws {
     let engine = RealtimeEngine(store: try MemoryStore(), policy: OpenPolicy())

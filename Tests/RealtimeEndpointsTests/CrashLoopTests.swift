@@ -126,7 +126,8 @@ private final class AcknowledgementLog: Sendable {
   func wrote(_ path: String, _ value: Int64) { state.withLockedValue { $0.written[path] = value } }
 }
 
-/// One client: consecutive sessions, each with an onDisconnect operation, writing until the server is killed.
+/// One client. It opens one session after the other, each with an onDisconnect operation, and writes until the server
+/// is killed.
 private struct CrashLoopClient {
   private let round: Int
   private let client: Int

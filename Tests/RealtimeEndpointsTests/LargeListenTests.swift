@@ -149,7 +149,7 @@ struct LargeListenTests {
     }
   }
 
-  @Test("if a client restarts a listen whose end is pending, pushes are accepted until that end cancels it")
+  @Test("a listen that restarts while its earlier end is pending accepts pushes until that end cancels it")
   func restartedListen() {
     var listens = SessionListens()
     let (a, b) = (SessionListens.Name(path: "a", tag: nil), SessionListens.Name(path: "b", tag: nil))

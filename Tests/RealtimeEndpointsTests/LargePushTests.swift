@@ -19,7 +19,7 @@ struct LargePushTests {
   /// pushes are coalesced, so that even a slow test client receives each push.
   private static let large = 2_000
 
-  /// Receives outputs on its event loop. Pushes above 100 bytes are to be encoded off the loop.
+  /// Receives outputs on its event loop, and requires that pushes above 100 bytes are encoded off the loop.
   private final class Receiver: OutputReceiver {
     let received: Mailbox<String>
     let eventLoop: any EventLoop

@@ -1,6 +1,6 @@
 // Tests the Realtime Database's limits at their maxima, over sockets and on disk. Values at the maximum are
-// written, read, queried, listened to, exported and imported. One more is rejected with the new number in the
-// message.
+// written, read, queried, listened to, exported and imported. A value above the maximum is rejected with the raised
+// limit in the message.
 
 import Foundation
 import HearthServer
@@ -49,7 +49,7 @@ struct RaisedRealtimeLimitTests {
 
   private static func text(_ count: Int) -> String { String(repeating: "x", count: count) }
 
-  @Test("a value of maximum depth is accepted by every kind of request, and one more level by none")
+  @Test("every kind of request accepts a value of maximum depth, and none accepts a deeper value")
   func depth() async throws {
     let directory = directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }

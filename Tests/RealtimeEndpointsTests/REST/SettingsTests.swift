@@ -282,7 +282,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("A write beyond its size limit, or the database's, is rejected and changes nothing")
+  @Test("A write beyond the size limit of its request or of the database is rejected and changes nothing")
   func writeSizeLimit() async throws {
     try await RealtimeTestServer.run { server in
       let most = 100_000

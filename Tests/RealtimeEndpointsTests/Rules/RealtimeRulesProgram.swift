@@ -131,7 +131,7 @@ struct RealtimeRulesProgram {
     if expected { counts.allowed += 1 } else { counts.denied += 1 }
   }
 
-  /// Moves the model to the state after a write, and notes which streams may show its markers.
+  /// Moves the model to the state after a write, and records which streams may show the write's markers.
   mutating func commit(_ tree: PlainTree, markersFrom first: Int) {
     state.tree = tree
     for index in streams.indices
@@ -321,7 +321,7 @@ struct RealtimeRulesProgram {
 }
 
 extension [String] {
-  /// The path as the naive evaluator takes it.
+  /// The path in the form that the naive evaluator expects.
   var units: [Units] { map { Units($0.utf16) } }
 
   /// Whether one of two paths contains the other.

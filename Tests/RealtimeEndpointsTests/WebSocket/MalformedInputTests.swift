@@ -181,7 +181,7 @@ struct MalformedInputTests {
       Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 99, 4, 0, 0, 0, 0, 7], 0),
   ]
 
-  @Test("every malformed request gets its error, and no other client notices")
+  @Test("every malformed request gets its error, and other clients are not affected")
   func requests() async throws {
     try await RealtimeTestServer.run { server in
       let bystander = try await Bystander(server)

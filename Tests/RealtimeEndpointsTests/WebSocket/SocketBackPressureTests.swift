@@ -63,7 +63,7 @@ struct SocketBackPressureTests {
     } < below
   }
 
-  @Test("a connection with large pending requests is not read further, and all are answered in the end")
+  @Test("the server stops reading a connection with large pending requests, and answers all in the end")
   func bytes() async throws {
     let gate = GatePolicy()
     var limits = RealtimeEndpointLimits()

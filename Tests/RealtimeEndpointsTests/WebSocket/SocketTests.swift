@@ -50,7 +50,7 @@ struct SocketTests {
     }
   }
 
-  @Test("responses that the endpoint gives without the engine keep their order among the others")
+  @Test("responses of the endpoint itself keep their order among the engine's responses")
   func order() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -181,7 +181,7 @@ struct SocketTests {
   }
 
   @Test(
-    "rejected filtered listens leave no state, and a revoked listen is named by its query as sent")
+    "rejected filtered listens leave no state, and a revocation repeats the query as the client sent it")
   func refusedQueries() async throws {
     var limits = RealtimeEndpointLimits.standard
     limits.data.listensPerConnection = 3
@@ -212,7 +212,7 @@ struct SocketTests {
     }
   }
 
-  @Test("an update with an empty key is rejected, now and for onDisconnect")
+  @Test("an update with an empty key is rejected, also as an onDisconnect operation")
   func emptyUpdateKeys() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)

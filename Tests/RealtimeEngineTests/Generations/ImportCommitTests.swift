@@ -46,7 +46,7 @@ struct ImportCommitTests {
         == Node(json: Self.text(StagingLimits.tiny.maximumCommitsInFlight)))
   }
 
-  @Test("The last of repeated keys in an import counts, with any number of commits in flight")
+  @Test("If an import repeats a key, the last value remains, with any number of commits in flight")
   func repeatedKeys() async throws {
     for staging in [StagingLimits.tiny, StagingLimits()] {
       let database = try await open(try MemoryStore(), staging)

@@ -81,7 +81,7 @@ struct StreamingTests {
     }
   }
 
-  @Test("Clearing an abandoned import, the database's first write, does not clear the next import")
+  @Test("If an import as first write is abandoned, clearing its rows does not clear the next import")
   func abandoned() async throws {
     let engine = RealtimeEngine(
       store: try MemoryStore(), policy: OpenPolicy(), limits: .standard, cacheBytes: 1 << 20,

@@ -55,7 +55,7 @@ struct PriorityPushTests {
   }
 
   @Test(
-    "If a list's priority was removed, a resumed listen gets the complete list, because ranges cannot remove it"
+    "A resumed listen on a list that lost its priority gets the complete list: ranges cannot remove priorities"
   )
   func resumedList() async throws {
     let held = Node.object([("-Na", ["t": 1]), ("-Nb", ["t": 2])], priority: .number(3))

@@ -1,6 +1,6 @@
-// Tests which default listens (without filter or limit) of a connection a write notifies. The topmost one
-// covers all below it, so only topmost listens receive pushes. The tests compare with this definition, and
-// count the lookups of ancestors.
+// Tests which default listens (without filter or limit) of one connection receive the push of a write. A default
+// listen covers all default listens below it, so only the topmost ones receive pushes. The tests compare with this
+// definition, and count the lookups of ancestors.
 
 import Access
 import RandomModels
@@ -104,7 +104,7 @@ struct ShadowingTests {
           listens[which].insert(place)
         }
       case 2, 3, 4:
-        // Starts or ends a default listen. The ended one need not exist.
+        // Starts or ends a default listen. The listen to end may not exist.
         if random.below(2) == 0 {
           stage.start(place, which)
           listens[which].insert(place)

@@ -36,7 +36,7 @@ struct BusyConnectionTests {
     }
   }
 
-  @Test("If a connection with many listens queued many caller changes, another's write waits for one of them")
+  @Test("A write waits for at most one of the caller changes that a connection with many listens queued")
   func reauthorization() async throws {
     let (engine, policy) = (GatedEngine(), RecordingPolicy())
     let store = try EngineStore(engine, StoreOptions())

@@ -1,4 +1,4 @@
-// The operation queue keeps each connection's order, and shares batches fairly between resumed and new
+// Tests that the operation queue keeps each connection's order, and shares batches fairly between resumed and new
 // operations.
 
 import Access

@@ -31,7 +31,7 @@ struct RandomProgram {
   private var pending: [(client: Client, request: Int64, expected: String)] = []
   private var steps = 0
 
-  /// The description of a failure, sufficient to run it again.
+  /// The seed and the step, which identify a failure so that it can be reproduced.
   var place: Comment { "seed \(seed), step \(steps)" }
 
   init(seed: UInt64, database: RealtimeDatabase, isPipelined: Bool = false) {

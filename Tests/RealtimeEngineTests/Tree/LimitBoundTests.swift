@@ -1,4 +1,4 @@
-// Tests each limit of `RealtimeLimits` at its bound: the maximum passes, and one more is rejected with
+// Tests each limit of `RealtimeLimits` at its bound: the maximum is accepted, and a value above it is rejected with
 // Firebase's status and message.
 
 import Access
@@ -142,8 +142,7 @@ struct LimitBoundTests {
       await answer(client) { $0.onDisconnectUpdate("b", [("x", 1), ("y", 1)], request: $1) } == refused)
     #expect(await answer(client) { $0.onDisconnectSet("b", to: 1, request: $1) } == "ok")
     #expect(await answer(client) { $0.onDisconnectSet("c", to: 1, request: $1) } == refused)
-    // A value that replaces registered ones frees their share of the limit. Cancelling a value frees its
-    // share.
+    // A value that replaces registered values frees their share of the limit, and cancelling a value frees its share.
     #expect(await answer(client) { $0.onDisconnectSet("b", to: 2, request: $1) } == "ok")
     #expect(await answer(client) { $0.onDisconnectSet("a", to: 2, request: $1) } == "ok")
     #expect(await answer(client) { $0.onDisconnectSet("c", to: 1, request: $1) } == "ok")

@@ -35,7 +35,7 @@ struct WindowedListenTests {
     #expect(try await eventually { await database.indexesAreBuilt() })
   }
 
-  @Test("Filtered listens work on a location that is larger than a response may be")
+  @Test("Filtered listens work on a location that exceeds the limit of a response")
   func largerThanAnAnswer() async throws {
     var limits = RealtimeLimits.standard
     limits.responseBytes = 40_000
@@ -155,7 +155,7 @@ struct WindowedListenTests {
     #expect(await client.drain().first == "m list {k1001999:null,k1001998:{n:1998,t:'text'}} #2")
   }
 
-  @Test("A listen that must follow its complete location ends with too_big if that is too large")
+  @Test("A listen that must follow its complete location ends with too_big if the location is too large")
   func revoked() async throws {
     var limits = RealtimeLimits.standard
     limits.responseBytes = 40_000
@@ -177,7 +177,7 @@ struct WindowedListenTests {
     #expect(database.runner.executor.windows.isEmpty)
   }
 
-  @Test("A window that lacks children receives them, also if another listen starts meanwhile")
+  @Test("A window that lacks children receives them, even if another listen starts meanwhile")
   func missingChildren() async throws {
     let database = try await open(MemoryStore())
     try await fill(database, 2_000)
