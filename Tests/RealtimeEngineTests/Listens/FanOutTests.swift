@@ -139,11 +139,11 @@ struct RealtimeFanOutTests {
       return (connection, .listen(connection, listen, node, PreparedListen(), warnings: [], request: 1))
     }
     let (first, filtered) = listen("first", tag: 1, query)
-    let (second, whole) = listen("second", tag: nil, .default)
+    let (second, unfiltered) = listen("second", tag: nil, .default)
     _ = first.markClosed()
     _ = second.markClosed()
-    fanOut.run([filtered, whole])
-    #expect(orders.has(.value, at: "l"))
+    fanOut.run([filtered, unfiltered])
+    #expect(orders.hasOrder(.value, at: "l"))
     #expect(fanOut.root.location(at: "l").queries != nil)
     #expect(fanOut.root.location(at: "l").listeners.isEmpty)
     // No connection is open, so the value is not pushed.

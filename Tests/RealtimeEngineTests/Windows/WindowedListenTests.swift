@@ -273,7 +273,7 @@ struct WindowedListenTests {
     if seed < 100, seed % 4 != 3 { #expect(windowed > 4, "seed \(seed): \(windowed)") }
     await program.end()
     #expect(database.runner.executor.windows.isEmpty, "seed \(seed)")
-    #expect(!database.runner.executor.orders.has("list"), "seed \(seed)")
+    #expect(!database.runner.executor.orders.hasListen(at: "list"), "seed \(seed)")
   }
 }
 

@@ -224,10 +224,10 @@ final class SocketHandler: ChannelDuplexHandler {
     case .continuation: continuation(frame)
     case .ping:
       let data = frame.unmaskedData
-      var answer = context.channel.allocator.buffer(capacity: data.readableBytes + 2)
-      answer.writeFrameHeader(.pong, length: data.readableBytes)
-      answer.writeImmutableBuffer(data)
-      context.write(wrapOutboundOut(answer), promise: nil)
+      var pong = context.channel.allocator.buffer(capacity: data.readableBytes + 2)
+      pong.writeFrameHeader(.pong, length: data.readableBytes)
+      pong.writeImmutableBuffer(data)
+      context.write(wrapOutboundOut(pong), promise: nil)
       needsFlush = true
     case .pong: break
     case .connectionClose:

@@ -40,16 +40,16 @@ final class SocketRelay: WebSocketDelegate {
 
   func open(_ socket: SocketHandler, on eventLoop: any EventLoop) {
     self.socket = socket
-    guard let session else { return answer(isAccepted: false) }
+    guard let session else { return notifyClient(isAccepted: false) }
     let handle = Handle(self, on: eventLoop)
     session.run { session in
       let isAccepted = session.offer(handle)
-      handle.run { $0.answer(isAccepted: isAccepted) }
+      handle.run { $0.notifyClient(isAccepted: isAccepted) }
     }
   }
 
   /// Notifies the client whether the session continues here.
-  private func answer(isAccepted: Bool) {
+  private func notifyClient(isAccepted: Bool) {
     socket?.send((isAccepted ? ServerControl.switchAcknowledged : .reset(host: host)).json())
     socket?.flush()
   }

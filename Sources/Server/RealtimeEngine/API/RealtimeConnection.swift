@@ -26,7 +26,7 @@ package final class RealtimeConnection: Sendable {
     let caller = caller.acting(in: database.project)
     // A revocation that is sequenced before this request is found when the request executes. A later revocation
     // checks the caller that is recorded here.
-    state.noteSubmitted(caller)
+    state.recordSubmitted(caller)
     submit(.authenticate(caller), request)
   }
 

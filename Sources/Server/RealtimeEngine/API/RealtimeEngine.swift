@@ -15,7 +15,7 @@ package final class RealtimeEngine: Sendable {
   private enum Entry {
     case opening(Opening)
     case open(RealtimeDatabase)
-    case name(WeakDatabase)
+    case provisional(WeakDatabase)
   }
 
   private struct WeakDatabase {
@@ -36,7 +36,7 @@ package final class RealtimeEngine: Sendable {
   private let entries = Guarded<[String: Entry]>([:])
   let revocations = RevocationCheck()
   /// The namespaces whose rules may deny something, as ``findRules()`` found them.
-  private let ruled = Guarded<Set<String>>([])
+  private let restrictedNamespaces = Guarded<Set<String>>([])
   /// The engine creates the pool before the first request. Later the system might have no threads left, which would
   /// end the process.
   private let threads = ThreadPool(threads: 2)
@@ -126,7 +126,7 @@ package final class RealtimeEngine: Sendable {
     let (known, opening) = entries.withLock { entries -> (RealtimeDatabase?, Opening?) in
       switch entries[namespace] {
       case .open(let database): return (database, nil)
-      case .name(let entry): if let database = entry.database { return (database, nil) }
+      case .provisional(let entry): if let database = entry.database { return (database, nil) }
       case .opening(let opening): return (nil, opening)
       case nil: break
       }
@@ -144,7 +144,7 @@ package final class RealtimeEngine: Sendable {
     entries.withLock { entries in
       switch entries[namespace] {
       case .open(let database): database
-      case .name(let entry): entry.database
+      case .provisional(let entry): entry.database
       case .opening, nil: nil
       }
     }
@@ -156,7 +156,7 @@ package final class RealtimeEngine: Sendable {
       entries.values.compactMap { entry in
         switch entry {
         case .open(let database): database
-        case .name(let entry): entry.database
+        case .provisional(let entry): entry.database
         case .opening: nil
         }
       }
@@ -177,7 +177,8 @@ package final class RealtimeEngine: Sendable {
         created: { [weak self] in self?.keepOpen(namespace) },
         released: { [weak self] in self?.release(namespace) })
       entries.withLock { entries in
-        entries[namespace] = database.exists ? .open(database) : .name(WeakDatabase(database: database))
+        entries[namespace] =
+          database.exists ? .open(database) : .provisional(WeakDatabase(database: database))
       }
       return .success(database)
     } catch {
@@ -190,7 +191,7 @@ package final class RealtimeEngine: Sendable {
   /// database.
   private func keepOpen(_ namespace: String) {
     entries.withLock { entries in
-      if case .name(let entry)? = entries[namespace], let database = entry.database {
+      if case .provisional(let entry)? = entries[namespace], let database = entry.database {
         entries[namespace] = .open(database)
       }
     }
@@ -200,7 +201,7 @@ package final class RealtimeEngine: Sendable {
   private func release(_ namespace: String) {
     // The reference is released after the lock, because releasing the database may take the lock again.
     _ = entries.withLock { entries -> RealtimeDatabase? in
-      guard case .name(let entry)? = entries[namespace] else { return nil }
+      guard case .provisional(let entry)? = entries[namespace] else { return nil }
       let database = entry.database
       if database == nil { entries[namespace] = nil }
       return database
@@ -244,7 +245,7 @@ package final class RealtimeEngine: Sendable {
         for try await case let name? in group { found.insert(name) }
         return found
       }
-      ruled.withLock { $0 = found }
+      restrictedNamespaces.withLock { $0 = found }
     } catch { throw RealtimeError(storeError: error) }
   }
 
@@ -256,7 +257,7 @@ package final class RealtimeEngine: Sendable {
     if let database = openDatabase(namespace) { return database.allowsEverything(caller) }
     let caller = caller.acting(in: project(namespace))
     return policies.current(of: namespace).allowsEverything(caller)
-      && (caller.role != nil || !ruled.withLock { $0.contains(namespace) })
+      && (caller.role != nil || !restrictedNamespaces.withLock { $0.contains(namespace) })
   }
 
   /// The project of a namespace.
@@ -280,7 +281,7 @@ package final class RealtimeEngine: Sendable {
       case .opening(let opening):
         if case .success(let database) = await opening.value { await database.shutdown() }
       case .open(let database): await database.shutdown()
-      case .name(let entry): await entry.database?.shutdown()
+      case .provisional(let entry): await entry.database?.shutdown()
       }
     }
   }

@@ -262,14 +262,14 @@ struct AuthorizationHandler: BatchHandler {
     guard listens.needsDecisions else { return }
     let changes = changes()
     try listens.follow(changes) { try tree.answer(to: $0, at: $1) }
-    try settle(matching: changes.map(\.path))
+    try decideAgain(matching: changes.map(\.path))
   }
 
   /// Decides again about the listens at, above and below some paths, if their decisions may no longer hold.
   /// Called before anything is delivered to them.
   ///
   /// - Parameter paths: in ascending order, none inside another.
-  func settle(matching paths: [Path]) throws {
+  func decideAgain(matching paths: [Path]) throws {
     guard listens.needsDecisions else { return }
     for listen in listens.undecided(matching: paths, includesTimeDependent: true) { try decide(listen) }
   }

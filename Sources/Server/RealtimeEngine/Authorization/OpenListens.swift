@@ -219,8 +219,8 @@ final class OpenListens: @unchecked Sendable {
   /// The listens at and above a path, and those below it.
   func audience(of path: Path) -> (above: [OpenListen], below: [OpenListen]) {
     var (above, below): ([OpenListen], [OpenListen]) = ([], [])
-    visit([Change(path: path, value: nil)]) { location, place, _ in
-      if place.count <= path.count { above += location.listens } else { below += location.listens }
+    visit([Change(path: path, value: nil)]) { location, visitedPath, _ in
+      if visitedPath.count <= path.count { above += location.listens } else { below += location.listens }
     }
     return (above, below)
   }

@@ -141,7 +141,7 @@ final class TreeAccessView: TreeView {
     var after = Node.Content.children
     if below.allSatisfy(\.value.isEmpty) {
       after = try tree.content(at: path)
-      if case .children = after, try !hasOtherRows(path, besides: below) { after = .empty }
+      if case .children = after, try !hasOtherRows(path, excluding: below) { after = .empty }
     }
     knownAbove[path] = after
     return after
@@ -149,8 +149,8 @@ final class TreeAccessView: TreeView {
 
   private func priorityAfter(_ path: Path) throws -> Priority? {
     if let node = written(at: path) { return node.priority }
-    let place = path.child(.priority)
-    if let change = change(at: place) {
+    let priorityPath = path.child(.priority)
+    if let change = change(at: priorityPath) {
       if case .empty = try contentAfter(path) { return nil }
       return try change.value.leafValue.map { try Priority($0) }
     }
@@ -215,7 +215,7 @@ final class TreeAccessView: TreeView {
       if case .empty = try contentAfter(path) { return true }
       return false
     }
-    guard first > changes.startIndex, try !hasOtherRows(path, besides: changes) else { return false }
+    guard first > changes.startIndex, try !hasOtherRows(path, excluding: changes) else { return false }
     for change in changes[first...] {
       try spend()
       if case .empty = try tree.content(at: change.path) { continue }
@@ -253,7 +253,7 @@ final class TreeAccessView: TreeView {
 
   /// Whether a location has a value that is not at or below one of these changes.
   private func hasOtherRows(
-    _ location: Path, besides changes: ArraySlice<(path: Path, value: Node)>
+    _ location: Path, excluding changes: ArraySlice<(path: Path, value: Node)>
   ) throws -> Bool {
     try spend(changes.count)
     let children = RowKeys.row(of: location) + [RowKeys.priority + 1]

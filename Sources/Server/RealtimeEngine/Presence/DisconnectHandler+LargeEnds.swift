@@ -15,7 +15,7 @@ extension DisconnectHandler {
   private static let chunkBytes = 4 << 20
 
   /// Replaces a session's registered values by those that are permitted, with resolved server values.
-  func settleValues(of session: String) throws {
+  func storePermittedValues(of session: String) throws {
     let writer = try batch.requireWriter()
     let registered = try registered(of: session)
     guard !registered.isEmpty else { return }

@@ -60,8 +60,8 @@ struct DisconnectHandler: BatchHandler {
 
   func cancel(_ path: Path, for connection: ConnectionState) throws {
     guard connection.session.registeredCaller != nil else { return }
-    if let place = try registeredAncestor(of: path, for: connection) {
-      return try cancel(path, inValueAt: place, for: connection)
+    if let registeredPath = try registeredAncestor(of: path, for: connection) {
+      return try cancel(path, inValueAt: registeredPath, for: connection)
     }
     var registered = connection.session.registered
     registered -= try DisconnectCost(session: connection.name, at: path, in: tree.view)
@@ -74,9 +74,9 @@ struct DisconnectHandler: BatchHandler {
   /// The outermost location above a path at which a value is registered.
   private func registeredAncestor(of path: Path, for connection: ConnectionState) throws -> Path? {
     for count in 0..<path.count {
-      let place = Path(keys: Array(path.keys[..<count]))
-      let row = RowKeys.disconnect(ofSession: connection.name, at: place)
-      if try tree.view.get(row) != nil { return place }
+      let registeredPath = Path(keys: Array(path.keys[..<count]))
+      let row = RowKeys.disconnect(ofSession: connection.name, at: registeredPath)
+      if try tree.view.get(row) != nil { return registeredPath }
     }
     return nil
   }
@@ -87,23 +87,27 @@ struct DisconnectHandler: BatchHandler {
   /// Stored children that the registered value does not contain are then kept, as clients expect. Each separate value
   /// stays a part of the operation that registered it.
   private func cancel(
-    _ path: Path, inValueAt place: Path, for connection: ConnectionState
+    _ path: Path, inValueAt registeredPath: Path, for connection: ConnectionState
   ) throws {
-    let way = path.keys[place.count...]
+    let relativeKeys = path.keys[registeredPath.count...]
     let outline = try DisconnectOutline(
-      session: connection.name, at: place, along: way,
+      session: connection.name, at: registeredPath, along: relativeKeys,
       atMost: 2 * limits.onDisconnectsPerConnection, in: tree.view)
     guard let siblingCounts = outline.siblingCounts else { return }
     // The limits are checked for the smallest possible result before the value is decoded, because it may be
     // large.
-    var least = connection.session.registered
-    least.count += siblingCounts - outline.rows
-    least.bytes = siblingCounts * (64 + 2 * RowWeight.path(place))
-    try check(least, [])
-    let known = try DisconnectRows.rows(session: connection.name, at: place, in: tree.view)
+    var minimumCost = connection.session.registered
+    minimumCost.count += siblingCounts - outline.rows
+    minimumCost.bytes = siblingCounts * (64 + 2 * RowWeight.path(registeredPath))
+    try check(minimumCost, [])
+    let known = try DisconnectRows.rows(session: connection.name, at: registeredPath, in: tree.view)
     let values = known.map { (path: $0.path, value: $0.value) }
-    guard let whole = FoldedChanges(values).changes.first, !whole.value.isLeaf else { return }
-    let siblings = whole.value.siblings(along: Path(keys: Array(way))).map { place.appending($0.path) }
+    guard let registeredChange = FoldedChanges(values).changes.first, !registeredChange.value.isLeaf else {
+      return
+    }
+    let siblings = registeredChange.value.siblings(along: Path(keys: Array(relativeKeys))).map {
+      registeredPath.appending($0.path)
+    }
     let rows = SplitRows(known, at: siblings, along: path).rows.map {
       (path: $0.path, value: $0.value, bytes: DisconnectRow.encode($0.value, of: $0.operation))
     }
@@ -112,7 +116,7 @@ struct DisconnectHandler: BatchHandler {
     for row in rows { registered += DisconnectCost(row.path, row.value) }
     try check(registered, rows.map(\.bytes))
     let writer = try batch.requireWriter()
-    try writer.clear(KeyRange(prefix: RowKeys.disconnect(ofSession: connection.name, at: place)))
+    try writer.clear(KeyRange(prefix: RowKeys.disconnect(ofSession: connection.name, at: registeredPath)))
     for row in rows {
       try writer.set(RowKeys.disconnect(ofSession: connection.name, at: row.path), row.bytes)
     }

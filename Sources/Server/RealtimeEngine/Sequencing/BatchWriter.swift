@@ -39,17 +39,17 @@ final class BatchWriter: SequencedTransaction {
   }
 
   func set(_ key: [UInt8], _ value: StoredValue) throws {
-    try note(key, value)
+    try recordPriority(key, value)
     try base.set(state.current.physicalKey(key), value)
   }
 
   func insert(_ key: [UInt8], _ value: StoredValue) throws {
-    try note(key, value)
+    try recordPriority(key, value)
     try base.insert(state.current.physicalKey(key), value)
   }
 
   /// Records the use of priorities if a written row contains one (see `PriorityUse`).
-  private func note(_ key: [UInt8], _ value: StoredValue) throws {
+  private func recordPriority(_ key: [UInt8], _ value: StoredValue) throws {
     guard key.first == RowKeys.tree, RowKeys.hasPriority(key, value), let parent = RowKeys.parent(key) else {
       return
     }

@@ -69,7 +69,7 @@ final class ConnectionState: @unchecked Sendable {
   var submittedCaller: Principal { endpoint.withLock { $0.submittedCaller } }
 
   /// Records the caller of a request to authenticate, before the request is submitted.
-  func noteSubmitted(_ caller: Principal) { endpoint.withLock { $0.submittedCaller = caller } }
+  func recordSubmitted(_ caller: Principal) { endpoint.withLock { $0.submittedCaller = caller } }
 
   /// Marks the connection as closed by its endpoint. Returns false if it was closed already.
   func markClosed() -> Bool {

@@ -24,7 +24,7 @@ struct ListenHandler: BatchHandler {
     if !listen.isDefault {
       try checkOrderLimit(listen)
       // The fan-out stage may deliver to other listens of the location when this one starts.
-      try batch.authorization.settle(matching: [listen.path])
+      try batch.authorization.decideAgain(matching: [listen.path])
     }
     if let shown = try batch.rowWindows.start(listen, for: operation) {
       change(connection, listen: name, to: OpenListen(connection, name, listen.query), permission)
@@ -33,7 +33,7 @@ struct ListenHandler: BatchHandler {
     }
     let value =
       if !listen.isDefault, !listen.query.isWide,
-        executor.orders.has(listen.query.ordering, at: listen.path),
+        executor.orders.hasOrder(listen.query.ordering, at: listen.path),
         let node = try tree.nodeIfSmall(at: listen.path, staging),
         !listen.isHashed || node.estimatedSize(of: listen.query) <= staging.preparedBytes
       {
@@ -61,7 +61,7 @@ struct ListenHandler: BatchHandler {
   private func checkOrderLimit(_ listen: RealtimeOperation.Listen) throws {
     let (orders, maximum) = (executor.orders, limits.ordersPerLocation)
     guard listen.query.limit != nil, listen.query.ordering != .key,
-      !orders.has(listen.query.ordering, at: listen.path),
+      !orders.hasOrder(listen.query.ordering, at: listen.path),
       orders.count(at: listen.path) >= maximum
     else { return }
     throw RealtimeError(

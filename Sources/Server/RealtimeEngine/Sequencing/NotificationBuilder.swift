@@ -46,7 +46,7 @@ struct NotificationBuilder: BatchHandler {
       let candidates = changes[inside]
       guard candidates.contains(where: { !$0.value.isEmpty && !$0.path.isPriority && $0.path != location }),
         candidates.reduce(0, { $0 + $1.value.estimatedSize }) < limits.responseBytes / 2,
-        try !hasOtherValue(location, besides: candidates)
+        try !hasOtherValue(location, excluding: candidates)
       else { continue }
       replacements.append(
         (inside, Change(path: location, value: try value(of: location, from: candidates), before: nil)))
@@ -110,7 +110,7 @@ struct NotificationBuilder: BatchHandler {
   }
 
   /// Whether a location has a value that none of these changes wrote.
-  private func hasOtherValue(_ location: Path, besides changes: ArraySlice<Change>) throws -> Bool {
+  private func hasOtherValue(_ location: Path, excluding changes: ArraySlice<Change>) throws -> Bool {
     try tree.hasValue(
       KeyRange(prefix: RowKeys.row(of: location)),
       outside: changes.lazy.filter { !$0.path.isPriority }.map(\.path))

@@ -155,8 +155,8 @@ struct WriteHandler: BatchHandler {
     for priorities in [false, true] {
       for (position, change) in changes.enumerated() where change.path.isPriority == priorities {
         let parent = priorities ? nil : change.path.parent
-        if let place = removed, priorities || !change.value.isEmpty || place.parent != parent {
-          let orphaned = try tree.clearOrphanedPriorities(above: place, in: writer)
+        if let removedPath = removed, priorities || !change.value.isEmpty || removedPath.parent != parent {
+          let orphaned = try tree.clearOrphanedPriorities(above: removedPath, in: writer)
           if !orphaned.isEmpty { gap?.forget() }
           emptied += orphaned
           removed = nil
