@@ -59,7 +59,7 @@ struct LargePushTests {
     }
   }
 
-  private final class Held: Sendable {
+  private final class BoundReceiver: Sendable {
     let receiver: NIOLoopBound<Receiver>
     let sink: LoopSink
     init(_ receiver: Receiver, _ group: LoopSinkGroup) {
@@ -74,7 +74,7 @@ struct LargePushTests {
     let loop = MultiThreadedEventLoopGroup.singleton.next()
     let group = LoopSinkGroup(loop)
     let received = Mailbox<String>(loop)
-    let held = try await loop.submit { Held(Receiver(received, loop), group) }.get()
+    let held = try await loop.submit { BoundReceiver(Receiver(received, loop), group) }.get()
     var random = SystemRandomNumberGenerator()
     var next = 0
     while next < 2000 {
@@ -99,8 +99,8 @@ struct LargePushTests {
     // Pushes are encoded one after the other. When this later push for another connection arrives, the first
     // one has been encoded.
     let other = Mailbox<String>(loop)
-    let witness = try await loop.submit { Held(Receiver(other, loop), group) }.get()
-    group.deliver([RealtimeDelivery(sink: witness.sink, outputs: [.push(late)])])
+    let second = try await loop.submit { BoundReceiver(Receiver(other, loop), group) }.get()
+    group.deliver([RealtimeDelivery(sink: second.sink, outputs: [.push(late)])])
     #expect(try await other.next() == "late")
     #expect(received.isEmpty)
   }

@@ -73,7 +73,7 @@ struct LongPollUpgradeTests {
         "batches follow each other")
       #expect(calls.contains(.close(after: numbers.last)))
       received += numbers.flatMap { batches[$0] ?? [] }
-      #expect(received.last == Self.end, "the last batch says that nothing follows")
+      #expect(received.last == Self.end, "the last batch announces that nothing follows")
       received.removeLast()
       // Each write causes a push and an acknowledgement.
       while received.count < 1 + 2 * (before + after) { received.append(try await Self.text(socket)) }

@@ -55,8 +55,8 @@ extension RulePlayer {
         }
         if step["unauth"] != nil || step["auth"] != nil { _ = try await status() }
       }
-      let place = operation["query"] == nil ? path : path + "/a"
-      _ = try await owner("PUT", place, "\"marker\"")
+      let location = operation["query"] == nil ? path : path + "/a"
+      _ = try await owner("PUT", location, "\"marker\"")
       while !texts.contains(where: { $0.contains(#""a":"c""#) || $0.contains("marker") }) {
         texts.append(try await socket.next())
       }

@@ -241,8 +241,8 @@ struct SocketTests {
       let watcher = try await RawSocket.open(server)
       try await watcher.play(
         [#"{"r":1,"a":"q","b":{"p":"/s","h":""}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":{}}}"#])
-      let leaver = try await RawSocket.open(server)
-      try await leaver.play(
+      let disconnecting = try await RawSocket.open(server)
+      try await disconnecting.play(
         [
           #"{"r":1,"a":"o","b":{"p":"/s/a","d":1}}"#, #"{"r":2,"a":"o","b":{"p":"/s/b","d":1}}"#,
           #"{"r":3,"a":"oc","b":{"p":"/s/a","d":null}}"#, #"{"r":4,"a":"om","b":{"p":"/s","d":{"c":2}}}"#,
@@ -252,7 +252,7 @@ struct SocketTests {
           #"{"r":3,"b":{"s":"ok","d":""}}"#,
           #"{"r":4,"b":{"s":"ok","d":""}}"#,
         ])
-      await leaver.close()
+      await disconnecting.close()
       let push = try await watcher.next()
       #expect(
         push.hasPrefix(#"{"a":"m","b":{"p":"s","#) && push.contains(#""b":1"#) && push.contains(#""c":2"#),

@@ -74,7 +74,7 @@ struct CostTests {
     let second = await engine.count {
       await Client(database).call { $0.listen("a", hash: "", request: $1) }
     }
-    #expect(second < 10, "\(second) rows for what is in memory")
+    #expect(second < 10, "\(second) rows for a cached value")
     let writing = try await engine.count { _ = try await database.set("a/p3/k4/v", to: 9, as: .nobody) }
     #expect(writing < 24, "\(writing) rows")
     _ = try await database.getShallow("a", as: .nobody)
