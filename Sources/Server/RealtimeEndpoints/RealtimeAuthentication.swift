@@ -95,8 +95,8 @@ package struct RealtimeAuthentication: Sendable {
 }
 
 extension Principal {
-  /// Whether the claims of an unverified token have expired. A token that was never issued, such as those of test
-  /// libraries, has times near 1970 and does not expire.
+  /// Whether the claims of an unverified token have expired. False for tokens whose time of issue is 0 or absent,
+  /// such as those of test libraries.
   ///
   /// - Parameter time: the current time in seconds since 1970.
   fileprivate func hasExpiredClaims(at time: Int64) -> Bool {

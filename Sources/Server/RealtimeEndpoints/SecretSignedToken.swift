@@ -1,5 +1,5 @@
-// A token that an application has signed with a database secret, in the form of Firebase's former token generators: a JSON
-// Web Token with the algorithm HS256 and the claims
+// A token that an application has signed with a database secret. Firebase's former token generators define its form:
+// a JSON Web Token with the algorithm HS256 and the claims
 //
 //   v      the version, 0
 //   iat    the time of issue, in seconds since 1970
@@ -7,7 +7,7 @@
 //   nbf    the time before which the token is not valid
 //   d      the value of `auth` in rules, with the member `uid`
 //   admin  whether rules are bypassed
-//   debug  whether rules are to be reported to the client; the server does not do so
+//   debug  a request to report rules to the client, which the server ignores
 //
 // Invariant: nothing of a token is used before its signature was verified, except the algorithm in its header.
 

@@ -37,7 +37,7 @@ struct RulesEnforcementTests {
   @Test("Stored rules are in force after a restart; rules that do not compile deny everything to users")
   func restart() async throws {
     let store = try MemoryStore(StoreOptions())
-    // An engine without a rules compiler, such as that of an earlier version, stores every file of the right form.
+    // An engine without a rules compiler, such as that of an earlier version, stores every well-formed file.
     let first = RealtimeEngine(store: store, policy: OpenPolicy())
     for (namespace, condition) in [("good", "auth != null"), ("bad", "nonsense")] {
       let rules = try RulesFile(Array(#"{"rules":{".read":"\#(condition)"}}"#.utf8))

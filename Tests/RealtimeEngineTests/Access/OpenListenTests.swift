@@ -1,5 +1,5 @@
-// Tests that an open listen ends with its permission: by a new policy, a change of data that the decision has read,
-// the passing of time, or the expiry of the caller. No later write is delivered to the listen.
+// Tests that an open listen ends with its permission. A permission ends by a new policy, a change of data that the
+// decision has read, the passing of time, or the expiry of the caller. No later write is delivered to the listen.
 
 import Access
 import Locking
@@ -100,7 +100,7 @@ struct OpenListenTests {
     let clock = clock
     let policy = ClosurePolicy { _, operation, view in
       guard case .listen = operation else { return .allowed }
-      // The view has the time of the batch, which is that of the store.
+      // The view has the time of the batch, which comes from the store. So the policy reads the test's clock instead.
       return clock.withLock { $0 } < 1_700_000_000_500
         ? .allow(time: true) : .deny(reason: "too late", time: true)
     }

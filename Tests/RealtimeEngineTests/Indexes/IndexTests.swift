@@ -1,5 +1,5 @@
-// Tests index rows. Their keys sort in the protocol's order, they always match the values, and a query reads
-// only the rows of its window: the children that it selects.
+// Tests index rows. Their keys sort in the protocol's order, and they always match the values. A query reads only the
+// rows of its window, the children that it selects.
 
 import Access
 import EmbeddedStore

@@ -1,5 +1,5 @@
-// Tests how the fan-out delivers pushes: it encodes a push once for all listeners, delivers to a group of
-// connections in one call, and ignores listeners elsewhere.
+// Tests how the fan-out delivers pushes. It encodes a push once for all listeners, delivers to a group of connections
+// in one call, and visits only the listeners of affected locations.
 
 import Access
 import Locking

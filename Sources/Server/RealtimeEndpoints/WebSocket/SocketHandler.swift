@@ -44,7 +44,7 @@ protocol WebSocketDelegate: AnyObject {
 }
 
 extension WebSocketDelegate {
-  /// A delegate that queues nothing has nothing to resume.
+  /// The default for delegates without a queue does nothing.
   func resume() {}
 }
 
@@ -190,8 +190,8 @@ final class SocketHandler: ChannelDuplexHandler {
     queuedBytes = channel.isWritable ? 0 : (try? channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
   }
 
-  /// Sets the TCP user timeout: the system closes the connection when the client acknowledges no data for the
-  /// time that it may be idle (RFC 5482, tcp(7)). Systems without this option take 15 minutes.
+  /// Sets the TCP user timeout (RFC 5482, tcp(7)) to the time after which a client counts as lost. The system then
+  /// closes a connection whose data stays unacknowledged for that time. Systems without this option take 15 minutes.
   private func setUserTimeout(_ context: ChannelHandlerContext) {
     #if os(Linux)
       let milliseconds = Int(clamping: endpoint.limits.lostAfter.nanoseconds / 1_000_000)

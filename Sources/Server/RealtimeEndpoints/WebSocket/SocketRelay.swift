@@ -58,8 +58,8 @@ final class SocketRelay: WebSocketDelegate {
     do throws(WireError) {
       switch try ClientMessage(json: message, limits: endpoint.limits.data) {
       case .control(.ping): socket.send(ServerControl.pong.json())
-      // The client sends its control messages on both transports. The session handles those of long polling,
-      // so these are ignored.
+      // The client sends its control messages on both transports. The session handles the messages of long polling,
+      // so those of the WebSocket are ignored.
       case .control: break
       case .request(let request): forward(.request(request, size: message.count))
       }

@@ -171,8 +171,8 @@ struct AuthorizationHandler: BatchHandler {
       decisionCount: batch.decisionCount.now)
   }
 
-  /// Whether a decision in the background still holds: the policy, the caller and all that the decision read are the
-  /// same as when it was made. False if the check takes too long for a batch.
+  /// Whether a background decision still holds: the policy, the caller and the data that the decision read have not
+  /// changed. False if the check takes too long for a batch.
   func isCurrent(_ decided: DecidedWrite, _ caller: Principal) throws -> Bool {
     do { return try holds(decided, caller) } catch is DecisionInterrupted { return false }
   }

@@ -5,7 +5,7 @@
 // changes is derived from these changes and from whether anything else below it has a row. Other locations do not
 // change.
 //
-// Invariant: a call costs a few rows for its location. A location above changes costs in addition a few rows per
+// Invariant: a call costs a few rows for its location. A location above changes additionally costs a few rows per
 // change, once for each write. The view keeps the state that it derived, because neither the changes nor the store
 // change during a decision.
 
@@ -20,7 +20,7 @@ final class TreeAccessView: TreeView {
   private let tree: Tree
   /// The changes in ascending order of paths, none inside another.
   private let changes: [(path: Path, value: Node)]
-  /// The changes without those of priorities, which never create or remove a location.
+  /// The changes of values. Changes of priorities are excluded, because they never create or remove a location.
   private let valueChanges: [(path: Path, value: Node)]
   let now: Int64
   /// The kinds of locations above changes, after the write.
@@ -228,8 +228,7 @@ final class TreeAccessView: TreeView {
 
   /// The value that the write gives to a location, if it replaces the location or an ancestor.
   private func written(at path: Path) -> Node? {
-    // The last change that is not after the path is the only one that may contain it, because no change is inside
-    // another.
+    // Only the last change that is not after the path may contain the path, because no change is inside another.
     let next = changes.count == 1 ? 1 : changes.partitionPoint { path < $0.path }
     guard next > 0 else { return nil }
     let change = changes[next - 1]

@@ -65,8 +65,8 @@ struct DeferralResults: Sendable {
   var window: Result<Node, RealtimeError>?
   /// The prepared first push of a listen. It is used if the value has not changed since.
   var firstPush: InitialListenData.Prepared?
-  /// Whether the operation has waited for an index. Only operations on locations larger than the limit of an
-  /// answer do so.
+  /// Whether the operation has waited for an index. Only operations on locations that exceed the size limit of a
+  /// response wait for an index.
   var hasAwaitedIndex = false
 }
 
@@ -123,7 +123,7 @@ extension DeferredWork {
 
 // MARK: Hashes
 
-/// Compares the hash of a conditional write with that of a large value.
+/// Compares the hash of a conditional write with the hash of a large value.
 ///
 /// Nodes are immutable and cache their hash. So hashing a value again after a small change is cheap.
 struct HashComparison: DeferredWork {

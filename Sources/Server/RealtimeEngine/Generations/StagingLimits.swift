@@ -10,8 +10,8 @@ struct StagingLimits: Sendable {
   /// Maximum number of rows that one step of a background read reads, and of their bytes.
   var chunkRows = 2_048
   var chunkBytes = 256 << 10
-  /// Maximum time that one batch spends on reads and index builds. Further operations of this kind wait for
-  /// the next batch, except for the one that has been skipped most often.
+  /// Maximum time that one batch spends on reads and index builds. Further operations of this kind wait for the next
+  /// batch, except for the operation that has been skipped most often.
   var batchQuantum = Duration.milliseconds(8)
   /// Maximum number of children that a row window on a large location may have at its start, and of their
   /// bytes of JSON. The executor reads all of them.
@@ -53,6 +53,6 @@ struct StagingLimits: Sendable {
   /// Maximum rows that one commit clears while clients use the database.
   var cleanedRowsWhenBusy = 32
 
-  /// Limits at which a step takes a few milliseconds.
+  /// The default limits. With them a step takes a few milliseconds.
   static let standard = StagingLimits()
 }

@@ -274,7 +274,7 @@ package enum RealtimeOutput: Sendable {
 package enum RealtimeResponse: Sendable {
   /// The operation succeeded.
   case done
-  /// The listen has started and its data was sent. `warnings` are those of the protocol, such as `no_index`.
+  /// The listen has started and its data was sent. `warnings` are the protocol's warnings, such as `no_index`.
   case listening(warnings: [String])
   /// The requested value.
   case value(Node)

@@ -1,8 +1,8 @@
-// Handles onDisconnect writes. It stores them as rows, so that they survive a restart of the server, and
-// performs all writes of a session as one write when the session ends.
+// Handles onDisconnect writes. It stores them as rows, so that they survive a restart of the server. When a session
+// ends, it performs all writes of the session as one write.
 //
-// Each registered operation is decided again when the session ends: it is performed completely or not at all, and the
-// others are performed without it. Decision 0030 gives the reasons.
+// Each registered operation is decided again when the session ends. A denied operation is dropped completely, and the
+// others are performed. Decision 0030 gives the reasons.
 //
 // Invariant: an acknowledged onDisconnect write is performed, unless access is denied when the session ends. It waits
 // while the database has no rules that decide it. If the caller's credentials were revoked, its writes are decided as

@@ -1,5 +1,5 @@
-// Executes the operations of one batch in the store's sequencer, and collects their results as steps for the
-// fan-out stage, which sends them to clients once the batch is durable.
+// Executes the operations of one batch in the store's sequencer, and collects their results as steps for the fan-out
+// stage. The stage sends the results to clients once the batch is durable.
 //
 // The batch passes each operation to the handler of its action. It gives the handlers the tree, the access
 // checks and the writer.

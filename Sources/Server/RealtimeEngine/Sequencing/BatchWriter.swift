@@ -2,9 +2,9 @@
 // `SubtreeGenerations`), and marks batches that cleared rows.
 //
 // After a batch has executed, the store reads the rows that the batch cleared, and rejects the commit if that
-// read fails. The next batch may execute before the rejection is known. A batch that cleared rows therefore
-// also writes a mark row, whose version is that of the batch. The next batch checks this version, and rolls
-// the earlier batch back if the mark is missing (see `OperationExecutor`).
+// read fails. The next batch may execute before the rejection is known. A batch that cleared rows therefore also
+// writes a mark row, which gets the version of the batch. The next batch checks this version, and rolls the earlier
+// batch back if the mark is missing (see `OperationExecutor`).
 
 import OrderedStore
 
@@ -127,7 +127,7 @@ extension BatchWriter {
     for row in rows { try clear(row) }
   }
 
-  /// Replaces a location's rows by those of a staged generation.
+  /// Replaces a location's rows by the rows of a staged generation.
   func install(_ generation: StagedGeneration, at prefix: [UInt8]) throws {
     try clear(RowKeys.pendingDelete(generation.number))
     if generation.hasPriority {

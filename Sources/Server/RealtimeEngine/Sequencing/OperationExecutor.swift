@@ -1,6 +1,5 @@
-// Executes operations of one database in the store's sequencer. It owns the in-memory state that batches
-// change in their order: sessions, open listens, cached subtrees, generations of subtrees, and windows that are
-// updated from rows.
+// Executes operations of one database in the store's sequencer. It owns the in-memory state that batches change:
+// sessions, open listens, cached subtrees, generations of subtrees, and windows that are updated from rows.
 //
 // Invariants
 //   1. Batches execute one at a time, on durable plus in-flight rows. The executor only returns their

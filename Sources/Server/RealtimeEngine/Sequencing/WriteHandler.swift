@@ -125,8 +125,8 @@ struct WriteHandler: BatchHandler {
 
   /// Whether a value has the hash of a conditional write.
   ///
-  /// A large value is hashed in the background. If the value has changed by the time the hash is known, the
-  /// condition fails: the client cannot have known the new value when it sent the hash.
+  /// A large value is hashed in the background. If the value changes before the hash is known, the condition fails:
+  /// the client could not know the new value when it sent the hash.
   /// - Throws: ``Deferral`` if a large value still has to be hashed.
   private func matches(_ current: Node, _ hash: String, _ operation: RealtimeOperation) throws -> Bool {
     if let result = operation.results.hash { return result.matches && result.node == current }
@@ -144,9 +144,9 @@ struct WriteHandler: BatchHandler {
     try batch.markIfEmpty()
     var effective: [Change] = []
     var emptied: [Path] = []
-    // Many changes may have the same parent. Two facts about a parent are looked up once instead of for each
-    // change: whether it is a leaf that must become an object, and whether any child remains after the last
-    // removal.
+    // Many changes may have the same parent. Two facts about a parent are therefore looked up only once. `object` is
+    // a parent that is known to have children. `removed` is the last removed child, whose parent may have lost its
+    // last child.
     var object: Path?
     var removed: Path?
     var gap = RowGap(around: changes, minimumChanges: staging.minimumGapChanges)

@@ -1,8 +1,8 @@
 // Decides requests a second time, by the ruleset with the label `canary`, and reports differences from the rules in
 // force.
 //
-// Invariant: a canary never changes the verdict about a request. An error of its decision is ignored, with one
-// exception: if the canary takes long about a write, both rulesets decide the write in the background.
+// Invariant: a canary never changes the verdict about a request. An error of its decision is ignored. But if the
+// canary takes long to decide a write, both rulesets decide it in the background.
 
 import Access
 import Locking
