@@ -3,7 +3,7 @@
 // A `CredentialVerifier` turns the credential into a principal. With `--emulator` it accepts the claims of every
 // credential without verification.
 //
-// Invariant: no claim is trusted unless the verifier accepted its credential.
+// Invariant: a claim is trusted only if the verifier has accepted its credential.
 
 package import Access
 import JSON
@@ -83,7 +83,7 @@ package struct RealtimeAuthentication: Sendable {
     /// The value of `auth` in rules.
     case user(JSONObject)
 
-    /// Returns nil for a value that is neither null nor an object.
+    /// Returns nil unless the value is null or an object.
     init?(_ variable: JSONValue) {
       switch variable {
       case .null: self = .nobody

@@ -163,8 +163,8 @@ final class SocketHandler: ChannelDuplexHandler {
   fileprivate func check() {
     guard let context else { return }
     let limits = endpoint.limits
-    // While the handler does not read because of unanswered requests, the absence of input does not mean
-    // that the client is idle.
+    // Because of unanswered requests the handler may have stopped reading. The client then is not idle, even if no
+    // input arrives.
     if delegate?.isFull(half: true) ?? false { lastRead = .now() }
     let before = queuedBytes
     measureQueue(context.channel)

@@ -1,7 +1,7 @@
 // Ends the authentication of open connections whose credentials were revoked.
 //
 // The search for these connections runs off the sequencer. The batch checks each found connection again, because its
-// caller may have changed meanwhile.
+// caller may have changed during the search.
 
 package import Access
 

@@ -1,8 +1,8 @@
 // Decides a write in the background if the access policy takes long to decide it.
 //
-// The policy reads a durable state while other operations are sequenced. The decision records what it has read, and the
-// changes that are sequenced meanwhile. The batch that executes the write compares the answers that these changes may
-// affect. So the write is executed exactly if the policy would allow it at that position.
+// The policy reads a durable state while other operations are sequenced. The decision records what it has read, and
+// the changes that are sequenced until it is complete. The batch that executes the write compares the answers that
+// these changes may affect. So the write is executed exactly if the policy would allow it at that position.
 //
 // Invariant: a write is executed only if its decision still holds. Every answer that the decision read is the same in
 // the current state, and the policy and the caller have not changed.

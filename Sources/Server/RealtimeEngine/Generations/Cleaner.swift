@@ -136,7 +136,7 @@ final class Cleaner: Sendable {
       let isBusy = began - lastActivity.at < Cleaner.idleAfter
       let maximum = isBusy ? min(limits.cleanedRows, limits.cleanedRowsWhenBusy) : limits.cleanedRows
       let next = try await store.execute(validating: nil) { [limits, rest] writer -> KeyRange? in
-        // If the pending delete is gone, the generation has been installed meanwhile, and its rows must stay.
+        // If the pending delete is gone, the generation has been installed, and its rows must stay.
         guard try writer.get(row) != nil else { return nil }
         return try Cleaner.clear(rest, in: writer, row, maximum, limits)
       }.result

@@ -173,7 +173,7 @@ struct StagedRow: Sendable {
 
 /// A change of a generation that is being staged.
 enum StagedStep: Sendable {
-  /// Adds a row, or replaces the one with the same path.
+  /// Adds a row, or replaces the row with the same path.
   case add(StagedRow)
   /// Removes the rows at and below a path.
   case remove([UInt8])

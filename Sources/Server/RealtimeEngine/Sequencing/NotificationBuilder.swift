@@ -6,8 +6,8 @@
 // that has a priority and keeps none of its earlier children is sent as one complete value. All of that value
 // comes from the write, apart from priorities, which are read from the rows.
 //
-// A write of one path, or of several paths with neither a removal nor a priority, is sent unchanged and needs
-// no reads.
+// A write of one path is sent unchanged and needs no reads. The same holds for a write of several paths that removes
+// nothing and sets no priority.
 
 import OrderedStore
 import RealtimeModel

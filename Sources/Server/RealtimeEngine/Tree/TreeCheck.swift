@@ -28,7 +28,7 @@ public struct TreeReport: Sendable, Equatable {
 
 /// Checks the databases of a store.
 public enum TreeCheck {
-  /// Checks every Realtime Database of a store. Nothing may write to it meanwhile.
+  /// Checks every Realtime Database of a store. Nothing may write to the store during the check.
   ///
   /// - Throws: ``StoreError`` if the store cannot read a row.
   public static func run(_ store: any OrderedStore) async throws -> [TreeReport] {

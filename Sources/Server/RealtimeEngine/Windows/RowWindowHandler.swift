@@ -28,8 +28,8 @@ struct RowWindowHandler: BatchHandler {
     let (path, query) = (listen.path, listen.query)
     guard !listen.isDefault, !query.showsAll, !path.isPriority else { return nil }
     switch operation.results.location {
-    // If the background read found the value too large, rows are tried again: an index may have been
-    // completed meanwhile.
+    // If the background read found the value too large, rows are tried again, because an index may have been
+    // completed since then.
     case nil, .failure(.tooBig)?: break
     default: return nil
     }
