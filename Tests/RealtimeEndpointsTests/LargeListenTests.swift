@@ -15,7 +15,7 @@ struct LargeListenTests {
   /// Limits a message to four frames of 16,384 characters.
   private static var limits: RealtimeEndpointLimits {
     var limits = RealtimeEndpointLimits.standard
-    limits.socketPieces = 4
+    limits.socketFrames = 4
     return limits
   }
 

@@ -94,7 +94,7 @@ struct UnreadRESTResponseTests {
   @Test("over HTTP/2 further requests of a connection with too many unread bytes are rejected until it reads")
   func budgetOfHTTP2() async throws {
     var limits = RealtimeEndpointLimits()
-    limits.connectionAnswerBytes = 1 << 20
+    limits.connectionResponseBytes = 1 << 20
     try await RealtimeTestServer.run(limits: limits) { server in
       try await fill(server, 2 << 20)
       let client = try await HTTP2Client.open(server.port.port)
@@ -122,7 +122,7 @@ struct UnreadRESTResponseTests {
   @Test("over HTTP/2 an unread stream is reset, and its connection continues")
   func deadlineOfHTTP2() async throws {
     var limits = RealtimeEndpointLimits()
-    limits.connectionAnswerBytes = 1 << 20
+    limits.connectionResponseBytes = 1 << 20
     var port = PortLimits()
     port.responseTimeout = .seconds(3)
     try await RealtimeTestServer.run(limits: limits, port: port) { server in

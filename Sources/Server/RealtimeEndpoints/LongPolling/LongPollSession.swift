@@ -261,7 +261,7 @@ extension LongPollSession: SessionTransport {
 
   func canSend(_ message: ByteBuffer) -> Bool {
     guard case .done = upgrade else { return true }
-    return message.withUnsafeReadableBytes { MessageSplitter.fits($0, maximum: endpoint.limits.socketPieces) }
+    return message.withUnsafeReadableBytes { MessageSplitter.fits($0, maximum: endpoint.limits.socketFrames) }
   }
 
   func flush() {

@@ -118,7 +118,7 @@ final class SocketRelay: WebSocketDelegate {
       run { relay in
         for message in messages {
           let text = Array(message.readableBytesView)
-          guard let frames = SocketFrames(message: text, pieces: relay.endpoint.limits.socketPieces) else {
+          guard let frames = SocketFrames(message: text, pieces: relay.endpoint.limits.socketFrames) else {
             // The session has checked the size, so this is not expected. Without the message the client would
             // show a state that never existed, so the connection ends.
             relay.socket?.reject(RealtimeError.tooBig.message, code: 1009)
