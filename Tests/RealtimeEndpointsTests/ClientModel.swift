@@ -23,10 +23,10 @@ struct ClientModel {
     }
   }
 
-  private mutating func replace(_ place: Path, by value: Node) {
-    if let relative = place.relative(to: path) {
+  private mutating func replace(_ location: Path, by value: Node) {
+    if let relative = location.relative(to: path) {
       node = node.setting(relative, to: value)
-    } else if let rest = path.relative(to: place) {
+    } else if let rest = path.relative(to: location) {
       node = value.descendant(rest)
     }
   }
@@ -49,8 +49,8 @@ struct ClientModel {
           continue
         }
         var child = before.child(key)
-        for (place, value) in inside.sorted(by: { comesBefore($0.0, $1.0) }) {
-          child = child.setting(place, to: value)
+        for (location, value) in inside.sorted(by: { comesBefore($0.0, $1.0) }) {
+          child = child.setting(location, to: value)
         }
         node = node.settingChild(key, to: child)
       }

@@ -37,16 +37,18 @@ struct ClientModelTests {
     let query: QuerySpec
     let connection: RealtimeConnection
     let inbox: Inbox
-    var prompt: [ClientModel]
-    var slow: [(client: ClientModel, reached: Int)]
+    var fastClients: [ClientModel]
+    var slowClients: [(client: ClientModel, reached: Int)]
     var pending = OutboundQueue()
 
     init(_ path: Path, _ query: QuerySpec, views: [Path], _ database: RealtimeDatabase) async {
       (self.path, self.query) = (path, query)
       inbox = Inbox()
       connection = database.connect(as: .nobody, to: inbox)
-      prompt = views.flatMap { view in ClientModel.Kind.allCases.map { ClientModel(kind: $0, path: view) } }
-      slow = prompt.map { ($0, 0) }
+      fastClients = views.flatMap { view in
+        ClientModel.Kind.allCases.map { ClientModel(kind: $0, path: view) }
+      }
+      slowClients = fastClients.map { ($0, 0) }
       connection.listen(path, query: query, tag: query.showsAll ? nil : 1, hash: "", request: 1)
       while inbox.take().isEmpty { try? await Task.sleep(for: .milliseconds(1)) }
     }
@@ -56,25 +58,27 @@ struct ClientModelTests {
       return query.showsAll ? node : node.window(query)
     }
 
-    mutating func takeOne(_ states: [Node], _ place: String) {
+    mutating func applyNext(_ states: [Node], _ context: String) {
       guard case .push(let push)? = pending.next() else { return }
-      for i in slow.indices {
-        slow[i].client.apply(push)
-        let (client, reached) = slow[i]
+      for i in slowClients.indices {
+        slowClients[i].client.apply(push)
+        let (client, reached) = slowClients[i]
         let next = states.indices.first {
           $0 >= reached && expected(states[$0], at: client.path) == client.node
         }
         #expect(
-          next != nil, "\(place): \(client.kind) at \(client.path) shows what never was, by \(push.body)")
-        slow[i].reached = next ?? reached
+          next != nil,
+          "\(context): \(client.kind) at \(client.path) shows a state that never existed, after \(push.body)")
+        slowClients[i].reached = next ?? reached
       }
     }
   }
 
   private static let keys: [RealtimeModel.ChildKey] = ["a", "A", "9", "10", "-1"]
 
-  private func path(_ random: inout RandomNodes, _ most: Int) -> Path {
-    Path(keys: (0..<(1 + random.below(most))).map { _ in Self.keys[random.below(random.below(2) + 2)] })
+  private func path(_ random: inout RandomNodes, _ maximumCount: Int) -> Path {
+    Path(
+      keys: (0..<(1 + random.below(maximumCount))).map { _ in Self.keys[random.below(random.below(2) + 2)] })
   }
 
   private func value(_ random: inout RandomNodes, _ depth: Int) -> Node {
@@ -90,7 +94,7 @@ struct ClientModelTests {
   }
 
   @Test(
-    "A slow client that shows a leaf applies two later writes: a child replaces the leaf, then another the child"
+    "A slow client shows only existing states when a child replaces a leaf and then another value the child"
   )
   func removedLeafWithNewChild() async throws {
     let engine = RealtimeEngine(store: try MemoryStore(), policy: OpenPolicy())
@@ -106,11 +110,13 @@ struct ClientModelTests {
       states.append(try await database.get("", as: .nobody))
       for case .push(let push) in listen.inbox.take() { listen.pending.append(.push(push), coalescing: true) }
       // The client reads the push of the leaf immediately, and all later pushes at the end.
-      if step == 0 { listen.takeOne(states, "step \(step)") }
+      if step == 0 { listen.applyNext(states, "step \(step)") }
     }
     #expect(listen.pending.count == 2)
-    while !listen.pending.isEmpty { listen.takeOne(states, "the end") }
-    for (client, _) in listen.slow { #expect(client.node == listen.expected(states[3], at: client.path)) }
+    while !listen.pending.isEmpty { listen.applyNext(states, "the end") }
+    for (client, _) in listen.slowClients {
+      #expect(client.node == listen.expected(states[3], at: client.path))
+    }
     #expect(states[3] == Node.empty.setting("p/d", to: .leaf(.int(1))))
     await engine.shutdown()
   }
@@ -130,26 +136,26 @@ struct ClientModelTests {
     var states: [Node] = [.empty]
     for step in 0..<60 {
       if random.below(2) == 0 {
-        let place = path(&random, 3)
+        let location = path(&random, 3)
         if hasPriorities, random.below(3) == 0 {
           let priority = random.below(3) == 0 ? Node.empty : .leaf(.int(Int64(random.below(3))))
-          _ = try await database.set(place.child(.priority), to: priority, as: .nobody)
+          _ = try await database.set(location.child(.priority), to: priority, as: .nobody)
         } else {
           let node = value(&random, 2)
-          _ = try await database.set(place, to: hasPriorities ? node : node.withoutPriorities, as: .nobody)
+          _ = try await database.set(location, to: hasPriorities ? node : node.withoutPriorities, as: .nobody)
         }
       } else {
         let base = random.below(2) == 0 ? Path.root : path(&random, 1)
         var changes: [(Path, Node)] = []
         for _ in 0...random.below(4) {
-          var place = path(&random, 3)
+          var location = path(&random, 3)
           let isPriority = hasPriorities && random.below(3) == 0
-          if isPriority { place = place.child(.priority) }
-          if changes.contains(where: { $0.0.contains(place) || place.contains($0.0) }) { continue }
+          if isPriority { location = location.child(.priority) }
+          if changes.contains(where: { $0.0.contains(location) || location.contains($0.0) }) { continue }
           let node = value(&random, 1)
           changes.append(
             (
-              place,
+              location,
               isPriority ? .leaf(.int(Int64(random.below(3)))) : hasPriorities ? node : node.withoutPriorities
             ))
         }
@@ -157,22 +163,22 @@ struct ClientModelTests {
       }
       let state = try await database.get("", as: .nobody)
       states.append(state)
-      let place = "seed \(seed), step \(step)"
+      let context = "seed \(seed), step \(step)"
       for l in listens.indices {
         for case .push(let push) in listens[l].inbox.take() {
           listens[l].pending.append(.push(push), coalescing: true)
-          for c in listens[l].prompt.indices { listens[l].prompt[c].apply(push) }
+          for c in listens[l].fastClients.indices { listens[l].fastClients[c].apply(push) }
         }
-        for client in listens[l].prompt {
+        for client in listens[l].fastClients {
           let expected = listens[l].expected(state, at: client.path)
-          #expect(client.node == expected, "\(place): \(client.kind) at \(client.path)")
+          #expect(client.node == expected, "\(context): \(client.kind) at \(client.path)")
         }
-        if random.below(8) == 0 { listens[l].takeOne(states, place) }
+        if random.below(8) == 0 { listens[l].applyNext(states, context) }
       }
     }
     for var listen in listens {
-      while !listen.pending.isEmpty { listen.takeOne(states, "seed \(seed)") }
-      for (client, _) in listen.slow {
+      while !listen.pending.isEmpty { listen.applyNext(states, "seed \(seed)") }
+      for (client, _) in listen.slowClients {
         #expect(client.node == listen.expected(states[states.count - 1], at: client.path), "seed \(seed)")
       }
     }

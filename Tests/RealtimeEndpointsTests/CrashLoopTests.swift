@@ -30,12 +30,12 @@ struct CrashLoopTests {
     defer { try? FileManager.default.removeItem(atPath: directory) }
     let port = try await KilledServer.freePort()
     let log = AcknowledgementLog()
-    var dice = RandomNodes(seed: seed)
+    var random = RandomNodes(seed: seed)
     for round in 0..<rounds {
       let server = try KilledServer(directory: directory, databasePort: port)
       try await verify(log, port, "seed \(seed), after kill \(round)")
-      let enough = log.acknowledged + 20 + dice.below(300)
-      let seeds = (0..<6).map { _ in UInt64(dice.below(1 << 30)) }
+      let target = log.acknowledged + 20 + random.below(300)
+      let seeds = (0..<6).map { _ in UInt64(random.below(1 << 30)) }
       await withTaskGroup(of: Void.self) { clients in
         for (client, seed) in seeds.enumerated() {
           clients.addTask {
@@ -45,10 +45,10 @@ struct CrashLoopTests {
           }
         }
         let deadline = ContinuousClock.now + .seconds(120)
-        while log.acknowledged < enough, ContinuousClock.now < deadline {
+        while log.acknowledged < target, ContinuousClock.now < deadline {
           try? await Task.sleep(for: .milliseconds(2))
         }
-        #expect(log.acknowledged >= enough, "seed \(seed), round \(round)")
+        #expect(log.acknowledged >= target, "seed \(seed), round \(round)")
         await server.kill()
       }
     }
@@ -57,39 +57,39 @@ struct CrashLoopTests {
     await server.kill()
     print(
       "\(rounds) kills from seed \(seed): \(log.acknowledged) acknowledged writes, none lost or torn; "
-        + "\(log.sessions) sessions with something for their end, each happened once")
+        + "\(log.sessions) sessions with an onDisconnect operation, each performed once")
   }
 
   /// Compares the database with the clients' acknowledgements.
-  private func verify(_ log: AcknowledgementLog, _ port: Int, _ place: String) async throws {
+  private func verify(_ log: AcknowledgementLog, _ port: Int, _ context: String) async throws {
     var found: Node?
     let deadline = ContinuousClock.now + .seconds(60)
     while found == nil, ContinuousClock.now < deadline {
       found = try? await Self.read(port)
       if found == nil { try await Task.sleep(for: .milliseconds(10)) }
     }
-    let tree = try #require(found, "\(place): the server does not answer")
+    let tree = try #require(found, "\(context): the server does not answer")
     let known = log.known
     for (path, value) in known.written {
-      #expect(tree.descendant(Path(path)) == .leaf(.int(value)), "\(place): \(path) was acknowledged")
+      #expect(tree.descendant(Path(path)) == .leaf(.int(value)), "\(context): \(path) was acknowledged")
     }
     tree.child("log").forEachChild { client, entries in
       // One atomic write adds an entry and increments the client's count, so both must agree.
       let count = tree.child("counters").child(client).leafValue
       #expect(
         count == .int(Int64(entries.childCount)),
-        "\(place): \(client.text) counts \(String(describing: count))")
+        "\(context): \(client.text) counts \(String(describing: count))")
       return true
     }
     for session in known.registered {
       #expect(
         tree.child("ends").child(ChildKey(session)) == .leaf(.int(1)),
-        "\(place): the end of \(session) was registered")
+        "\(context): the end of \(session) was registered")
     }
     tree.child("ends").forEachChild { session, count in
       #expect(
-        count == .leaf(.int(1)) && known.asked.contains(session.text),
-        "\(place): \(session.text) ended \(count)")
+        count == .leaf(.int(1)) && known.requested.contains(session.text),
+        "\(context): \(session.text) ended \(count)")
       return true
     }
   }
@@ -112,7 +112,7 @@ private final class AcknowledgementLog: Sendable {
     var written: [String: Int64] = [:]
     /// Sessions with an acknowledged onDisconnect operation, and all sessions that requested one.
     var registered: Set<String> = []
-    var asked: Set<String> = []
+    var requested: Set<String> = []
   }
 
   private let state = NIOLockedValueBox(Known())
@@ -121,25 +121,26 @@ private final class AcknowledgementLog: Sendable {
   var acknowledged: Int { state.withLockedValue { $0.written.count } }
   var sessions: Int { state.withLockedValue { $0.registered.count } }
 
-  func asked(_ session: String) { state.withLockedValue { _ = $0.asked.insert(session) } }
-  func registered(_ session: String) { state.withLockedValue { _ = $0.registered.insert(session) } }
-  func wrote(_ path: String, _ value: Int64) { state.withLockedValue { $0.written[path] = value } }
+  func recordRequest(_ session: String) { state.withLockedValue { _ = $0.requested.insert(session) } }
+  func recordRegistration(_ session: String) { state.withLockedValue { _ = $0.registered.insert(session) } }
+  func recordWrite(_ path: String, _ value: Int64) { state.withLockedValue { $0.written[path] = value } }
 }
 
-/// One client: consecutive sessions, each with an onDisconnect operation, writing until the server is killed.
+/// One client. It opens one session after the other, each with an onDisconnect operation, and writes until the server
+/// is killed.
 private struct CrashLoopClient {
   private let round: Int
   private let client: Int
   private let port: Int
   private let log: AcknowledgementLog
-  private var dice: RandomNodes
+  private var random: RandomNodes
 
   init(_ round: Int, _ client: Int, _ port: Int, _ log: AcknowledgementLog, _ seed: UInt64) {
     self.round = round
     self.client = client
     self.port = port
     self.log = log
-    dice = RandomNodes(seed: seed)
+    random = RandomNodes(seed: seed)
   }
 
   /// Runs until an error shows that the server was killed.
@@ -153,21 +154,21 @@ private struct CrashLoopClient {
       let socket = try await RawSocket.open(port: port, host: "127.0.0.1:\(port)", parameters)
       last = socket.session
       let session = "\(round)-\(client)-\(number)"
-      log.asked(session)
+      log.recordRequest(session)
       try await socket.send(
         #"{"r":1,"a":"o","b":{"p":"/ends/\#(session)","d":{".sv":{"increment":1}}}}"#)
       try await expect(socket, #"{"r":1,"b":{"s":"ok","d":""}}"#)
-      log.registered(session)
-      for request in 2..<(2 + 1 + dice.below(30)) {
+      log.recordRegistration(session)
+      for request in 2..<(2 + 1 + random.below(30)) {
         let entry = "r\(round)n\(written)"
         try await socket.send(
           #"{"r":\#(request),"a":"m","b":{"p":"/","d":{"log/c\#(client)/\#(entry)":\#(written),"counters/c\#(client)":{".sv":{"increment":1}}}}}"#
         )
         try await expect(socket, #"{"r":\#(request),"b":{"s":"ok","d":""}}"#)
-        log.wrote("log/c\(client)/\(entry)", Int64(written))
+        log.recordWrite("log/c\(client)/\(entry)", Int64(written))
         written += 1
       }
-      if dice.below(2) == 0 { await socket.close() }
+      if random.below(2) == 0 { await socket.close() }
     }
   }
 

@@ -15,7 +15,7 @@ struct LargeListenTests {
   /// Limits a message to four frames of 16,384 characters.
   private static var limits: RealtimeEndpointLimits {
     var limits = RealtimeEndpointLimits.standard
-    limits.socketPieces = 4
+    limits.socketFrames = 4
     return limits
   }
 
@@ -149,7 +149,7 @@ struct LargeListenTests {
     }
   }
 
-  @Test("if a client restarts a listen whose end is pending, pushes are accepted until that end cancels it")
+  @Test("a listen that restarts while its earlier end is pending accepts pushes until that end cancels it")
   func restartedListen() {
     var listens = SessionListens()
     let (a, b) = (SessionListens.Name(path: "a", tag: nil), SessionListens.Name(path: "b", tag: nil))
@@ -164,10 +164,10 @@ struct LargeListenTests {
     _ = listens.outcome(of: .listen(a, queryText: nil), .listening(warnings: []))
     #expect(listens.accepts(push))
     guard case .cancel(a, queryText: nil) = listens.outcome(of: .end(a), .done) else {
-      Issue.record("the client is received of the end")
+      Issue.record("the client is not notified of the end")
       return
     }
-    let (left, stays) = (listens.remove(a), listens.remove(b))
+    let (ended, active) = (listens.remove(a), listens.remove(b))
     #expect(left == nil && stays != nil)
   }
 
@@ -189,16 +189,18 @@ struct LargeListenTests {
       }
       let common = path(2)
       let changes = (0..<3).map { _ in
-        let place = path(3)
-        return (path: Bool.random(using: &random) ? place.child(.priority) : place, value: Node.leaf(.int(1)))
+        let location = path(3)
+        return (
+          path: Bool.random(using: &random) ? location.child(.priority) : location, value: Node.leaf(.int(1))
+        )
       }
       let tag: Int64? = Bool.random(using: &random) ? 1 : nil
       let push = RealtimePush(common, .merge(changes), tag: tag)
       let affectedListens = names.filter { name in
         name.tag == tag
           && changes.contains { change in
-            let place = common.appending(change.path).dataPath
-            return place.contains(name.path) || name.path.contains(place)
+            let changed = common.appending(change.path).dataPath
+            return changed.contains(name.path) || name.path.contains(changed)
           }
       }
       #expect(

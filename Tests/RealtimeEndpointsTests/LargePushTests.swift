@@ -15,11 +15,11 @@ import Testing
 
 @Suite("Large pushes of the Realtime Database", .timeLimit(.minutes(10)))
 struct LargePushTests {
-  /// The size of a large value in bytes. All writes of a test together stay below the size at which queued
-  /// pushes are coalesced, so that even a slow test client receives each push.
+  /// The size of a large value in bytes. All writes of a test together stay below the size at which queued pushes are
+  /// coalesced. So even a slow test client receives each push.
   private static let large = 2_000
 
-  /// Receives outputs on its event loop. Pushes above 100 bytes are to be encoded off the loop.
+  /// Receives outputs on its event loop, and requires that pushes above 100 bytes are encoded off the loop.
   private final class Receiver: OutputReceiver {
     let received: Mailbox<String>
     let eventLoop: any EventLoop
@@ -59,7 +59,7 @@ struct LargePushTests {
     }
   }
 
-  private final class Held: Sendable {
+  private final class BoundReceiver: Sendable {
     let receiver: NIOLoopBound<Receiver>
     let sink: LoopSink
     init(_ receiver: Receiver, _ group: LoopSinkGroup) {
@@ -74,7 +74,7 @@ struct LargePushTests {
     let loop = MultiThreadedEventLoopGroup.singleton.next()
     let group = LoopSinkGroup(loop)
     let received = Mailbox<String>(loop)
-    let held = try await loop.submit { Held(Receiver(received, loop), group) }.get()
+    let held = try await loop.submit { BoundReceiver(Receiver(received, loop), group) }.get()
     var random = SystemRandomNumberGenerator()
     var next = 0
     while next < 2000 {
@@ -99,8 +99,8 @@ struct LargePushTests {
     // Pushes are encoded one after the other. When this later push for another connection arrives, the first
     // one has been encoded.
     let other = Mailbox<String>(loop)
-    let witness = try await loop.submit { Held(Receiver(other, loop), group) }.get()
-    group.deliver([RealtimeDelivery(sink: witness.sink, outputs: [.push(late)])])
+    let second = try await loop.submit { BoundReceiver(Receiver(other, loop), group) }.get()
+    group.deliver([RealtimeDelivery(sink: second.sink, outputs: [.push(late)])])
     #expect(try await other.next() == "late")
     #expect(received.isEmpty)
   }

@@ -3,7 +3,7 @@
 // A `CredentialVerifier` turns the credential into a principal. With `--emulator` it accepts the claims of every
 // credential without verification.
 //
-// Invariant: no claim is trusted unless the verifier accepted its credential.
+// Invariant: a claim is trusted only if the verifier has accepted its credential.
 
 package import Access
 import JSON
@@ -63,7 +63,7 @@ package struct RealtimeAuthentication: Sendable {
     }
     if caller.hasExpiredClaims(at: RealtimeEndpoint.systemTime() / 1000) { throw .expiredToken }
     guard caller.role != nil, let override else { return caller }
-    // Acting as a user could exceed the rights of a reader.
+    // A reader that acts as a user could get rights that a reader does not have.
     guard caller.isAdministrator else { throw .permissionDenied }
     switch override {
     case .nobody:
@@ -83,7 +83,7 @@ package struct RealtimeAuthentication: Sendable {
     /// The value of `auth` in rules.
     case user(JSONObject)
 
-    /// Returns nil for a value that is neither null nor an object.
+    /// Returns nil unless the value is null or an object.
     init?(_ variable: JSONValue) {
       switch variable {
       case .null: self = .nobody
@@ -95,8 +95,8 @@ package struct RealtimeAuthentication: Sendable {
 }
 
 extension Principal {
-  /// Whether the claims of an unverified token have expired. A token that was never issued, such as those of test
-  /// libraries, has times near 1970 and does not expire.
+  /// Whether the claims of an unverified token have expired. False for tokens whose time of issue is 0 or absent,
+  /// such as those of test libraries.
   ///
   /// - Parameter time: the current time in seconds since 1970.
   fileprivate func hasExpiredClaims(at time: Int64) -> Bool {

@@ -39,8 +39,7 @@ package final class RealtimeEndpoint: Sendable {
   /// Creates the endpoint.
   ///
   /// - Parameters:
-  ///   - defaultNamespace: the database of a request that names none, neither in its `ns` parameter nor in
-  ///     its host.
+  ///   - defaultNamespace: the database of a request whose `ns` parameter and host name no database.
   ///   - recordsCoverage: whether the coverage of rules is recorded and reported; false in production.
   ///   - limits: the limits of one connection.
   ///   - now: the wall clock sent to clients, in milliseconds since 1970.

@@ -30,7 +30,7 @@ package struct RealtimeEndpointLimits: Sendable {
   /// The bytes of unread REST responses on one HTTP/2 connection at which further requests are rejected. The
   /// response that exceeds the limit is still sent. HTTP/1.1 needs no such limit, because only one response
   /// is sent at a time.
-  package var connectionAnswerBytes = 64 * 1024 * 1024
+  package var connectionResponseBytes = 64 * 1024 * 1024
   /// The minimum estimated JSON size of output that is encoded off the event loop, in bytes. Encoding this
   /// size takes about 0.3 ms, ten times as long as the two hops between threads.
   package var loopEncodingBytes = 64 * 1024
@@ -38,7 +38,7 @@ package struct RealtimeEndpointLimits: Sendable {
   package var queryTextBytes = 64 * 1024
   /// Maximum number of frames in one message that the server sends over a WebSocket. Official clients cannot
   /// count more frames. Larger messages are rejected.
-  package var socketPieces = MessageSplitter.maximumFrames
+  package var socketFrames = MessageSplitter.maximumFrames
   /// How long a WebSocket may be idle in both directions before it gets a ping. Clients send a keep-alive
   /// after 45 s, on iOS after 50 s. The Admin SDK for Java closes a connection that receives a ping.
   package var pingAfter = TimeAmount.seconds(60)
@@ -70,6 +70,6 @@ package struct RealtimeEndpointLimits: Sendable {
     // Larger than the limit of a write, as in the standard limits.
     messageBytes = max(messageBytes, 2 * data.socketWriteBytes)
     connectionBodyBytes = max(connectionBodyBytes, data.restWriteBytes)
-    connectionAnswerBytes = max(connectionAnswerBytes, data.queuedOutputBytes)
+    connectionResponseBytes = max(connectionResponseBytes, data.queuedOutputBytes)
   }
 }

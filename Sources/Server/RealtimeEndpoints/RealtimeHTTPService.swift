@@ -25,7 +25,7 @@ struct RealtimeHTTPService: HTTPService {
   func connectionLimits(_ port: PortLimits) -> HTTPConnectionLimits {
     HTTPConnectionLimits(
       maximumRequestBytes: endpoint.limits.connectionBodyBytes,
-      maximumUnreadResponseBytes: endpoint.limits.connectionAnswerBytes)
+      maximumUnreadResponseBytes: endpoint.limits.connectionResponseBytes)
   }
 
   var acceptsCompressedBodies: Bool { false }

@@ -1,5 +1,5 @@
-// A token that an application has signed with a database secret, in the form of Firebase's former token generators: a JSON
-// Web Token with the algorithm HS256 and the claims
+// A token that an application has signed with a database secret. Firebase's former token generators define its form:
+// a JSON Web Token with the algorithm HS256 and the claims
 //
 //   v      the version, 0
 //   iat    the time of issue, in seconds since 1970
@@ -7,7 +7,7 @@
 //   nbf    the time before which the token is not valid
 //   d      the value of `auth` in rules, with the member `uid`
 //   admin  whether rules are bypassed
-//   debug  whether rules are to be reported to the client; the server does not do so
+//   debug  a request to report rules to the client, which the server ignores
 //
 // Invariant: nothing of a token is used before its signature was verified, except the algorithm in its header.
 
@@ -17,13 +17,13 @@ import JSON
 
 /// A parsed token with the algorithm HS256. Its signature is not verified.
 struct SecretSignedToken {
-  /// Maximum bytes of a token. The generators make no longer ones than 1,024.
+  /// Maximum bytes of a token. The generators' tokens have at most 1,024.
   static let maximumBytes = 4 << 10
   /// The validity of a token without an expiry, in seconds.
   static let defaultSeconds: Int64 = 86_400
   /// Seconds by which the clock of the application may be ahead.
   static let clockSkewSeconds: Int64 = 60
-  /// Maximum UTF-16 code units of `uid`, as the generators limit it.
+  /// Maximum UTF-16 code units of `uid`, the limit of the generators.
   static let maximumUserIDLength = 256
 
   private let header: JSONObject

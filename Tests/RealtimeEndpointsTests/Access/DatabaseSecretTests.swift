@@ -24,7 +24,7 @@ struct DatabaseSecretTests {
     }
   }
 
-  @Test("A secret reads and writes everything by REST, and may act as a user")
+  @Test("A REST request with a secret reads and writes everything, and may act as a user")
   func rest() async throws {
     try await serve { server in
       let target = "/a.json?ns=demo"
@@ -50,7 +50,7 @@ struct DatabaseSecretTests {
     }
   }
 
-  @Test("Parts, prefixes and other forms of a secret are rejected; other credentials keep their verifier")
+  @Test("Parts and variants of a secret are rejected; the other verifier decides about other credentials")
   func others() async throws {
     try await serve { server in
       for text in [
@@ -90,7 +90,7 @@ struct DatabaseSecretTests {
     }
   }
 
-  @Test("A path with an encoded slash is invalid, also for a secret")
+  @Test("A path with an encoded slash is invalid, even with a secret")
   func encodedSlash() async throws {
     try await serve { server in
       for path in ["/a%2Fb", "/a%2fb", "/%2Fa"] {

@@ -93,7 +93,7 @@ struct DeniedDataProgram {
   private(set) var shownCount = 0
 
   var decisionCount: Int { decisions.withLock { $0 } }
-  private var place: String { "seed \(seed), step \(steps)" }
+  private var context: String { "seed \(seed), step \(steps)" }
 
   init(seed: UInt64, _ server: RealtimeTestServer, users: [String]) async throws {
     self.seed = seed
@@ -178,14 +178,14 @@ struct DeniedDataProgram {
     let (received, status) = try await Self.exchange(&sessions[index], request)
     for message in received {
       check(message, user: sessions[index].user, author: index)
-      if message.contains(#""a":"c""#) { forget(message, index) }
+      if message.contains(#""a":"c""#) { removeListen(message, index) }
     }
     if status == "permission_denied" { deniedCount += 1 }
     return status
   }
 
   /// Removes a listen that the server has ended.
-  private mutating func forget(_ message: String, _ index: Int) {
+  private mutating func removeListen(_ message: String, _ index: Int) {
     sessions[index].listens.removeAll { listen in
       message.contains(#""p":"\#(listen.path)""#) && (listen.tag != nil) == message.contains(#""q":"#)
     }
@@ -260,13 +260,14 @@ struct DeniedDataProgram {
     var path = path()
     if path.isRoot { path = "b" }
     let (json, node) = value(at: path, author: index)
-    let isRight = random.below(2) == 0
-    let hash = isRight ? model.descendant(path).hash : "wrong"
+    let isMatching = random.below(2) == 0
+    let hash = isMatching ? model.descendant(path).hash : "wrong"
     let status = try await request(index, #""a":"p","b":{"p":"/\#(path)","d":\#(json),"h":"\#(hash)"}"#)
     if status == "ok" { model = model.setting(path, to: node) }
-    #expect(status == "permission_denied" || status == (isRight ? "ok" : "datastale"), "\(place): \(status)")
+    #expect(
+      status == "permission_denied" || status == (isMatching ? "ok" : "datastale"), "\(context): \(status)")
     let mayRead = policy.mayShow(path, to: sessions[index].user)
-    #expect(mayRead || status == "permission_denied", "\(place): the answer shows whether the hash matches")
+    #expect(mayRead || status == "permission_denied", "\(context): the answer shows whether the hash matches")
   }
 
   private mutating func get() async throws {
@@ -295,7 +296,7 @@ struct DeniedDataProgram {
     if isRegistered {
       let now = try await database.get("/", as: .administrator)
       let written = model.setting(path, to: node)
-      #expect(now == model || now == written, "\(place)")
+      #expect(now == model || now == written, "\(context)")
       model = now
     }
     sessions[index] = next
@@ -320,12 +321,12 @@ struct DeniedDataProgram {
       if answer.status == 200 { model = model.setting(path, to: node) }
     case 5:
       let (json, node) = value(at: path, author: index)
-      let isRight = random.below(2) == 0
-      let tag = isRight ? model.descendant(path).etag : "wrong"
+      let isMatching = random.below(2) == 0
+      let tag = isMatching ? model.descendant(path).etag : "wrong"
       answer = try await server.rest("PUT", target, body: json, headers: ["If-Match: \(tag)"])
       if answer.status == 200 { model = model.setting(path, to: node) }
-      #expect(answer.status == 401 || answer.status == (isRight ? 200 : 412), "\(place)")
-      #expect(policy.mayShow(path, to: user) || answer.status == 401, "\(place)")
+      #expect(answer.status == 401 || answer.status == (isMatching ? 200 : 412), "\(context)")
+      #expect(policy.mayShow(path, to: user) || answer.status == 401, "\(context)")
     default:
       let (json, node) = value(at: path.child("x"), author: index)
       answer = try await server.rest("PATCH", target, body: #"{"x":\#(json)}"#)
@@ -333,7 +334,7 @@ struct DeniedDataProgram {
     }
     if answer.status == 401 {
       deniedCount += 1
-      #expect(answer.headers["etag"] == nil && answer.body.contains("Permission denied"), "\(place)")
+      #expect(answer.headers["etag"] == nil && answer.body.contains("Permission denied"), "\(context)")
     }
     check(answer.body, user: user, author: index)
   }
@@ -364,7 +365,7 @@ struct DeniedDataProgram {
     for number in numbers(in: text) where markers[number].author != author {
       shownCount += 1
       let path = markers[number].path
-      #expect(policy.mayShow(path, to: user), "\(place): '\(user)' is shown /\(path) by \(text)")
+      #expect(policy.mayShow(path, to: user), "\(context): '\(user)' is shown /\(path) by \(text)")
     }
   }
 
@@ -378,17 +379,18 @@ struct DeniedDataProgram {
   /// Ends the program: denies everything, and checks the data of all event streams. The stream's user may read each
   /// value under the policy at the start of the stream or at the write of the value.
   mutating func finish() async throws {
-    #expect(try await database.get("/", as: .administrator) == model, "\(place)")
+    #expect(try await database.get("/", as: .administrator) == model, "\(context)")
     database.policies.publish(LockedPolicy())
     for stream in streams {
       let text = String(decoding: await stream.client.readToEnd(), as: UTF8.self)
-      #expect(text.contains("event: cancel\ndata: null\n\n"), "\(place)")
+      #expect(text.contains("event: cancel\ndata: null\n\n"), "\(context)")
       for number in numbers(in: text) where markers[number].author != stream.author {
         shownCount += 1
         let marker = markers[number]
         let shown = number < stream.markerCount ? stream.policy : marker.policy
         #expect(
-          shown.mayShow(marker.path, to: stream.user), "\(place): '\(stream.user)' is shown /\(marker.path)")
+          shown.mayShow(marker.path, to: stream.user), "\(context): '\(stream.user)' is shown /\(marker.path)"
+        )
       }
     }
     for session in sessions { if case .socket(let socket) = session.transport { await socket.close() } }

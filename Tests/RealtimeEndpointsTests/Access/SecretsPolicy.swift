@@ -1,7 +1,7 @@
 // A random policy of tests: some locations are secret to some users, and other operations are denied at random.
 //
-// Decisions depend on the policy's number, the user and the paths only, so that a decision that is made again has the same
-// result under the same policy.
+// Decisions depend only on the policy's number, the user and the paths. So a repeated decision has the same result
+// under the same policy.
 
 import Access
 import Locking

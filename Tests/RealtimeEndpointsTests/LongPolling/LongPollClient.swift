@@ -97,11 +97,11 @@ struct LongPollClient {
     var batches: [Int: [String]] = [:]
     var serial = serial
     try await withThrowingTaskGroup(of: [ScriptCall].self) { group in
-      var underWay = 0
+      var inFlight = 0
       while batches.values.reduce(0, { $0 + $1.count }) < count || !segments.isEmpty {
-        while underWay < (segments.isEmpty ? 1 : 2) {
+        while inFlight < (segments.isEmpty ? 1 : 2) {
           serial += 1
-          underWay += 1
+          inFlight += 1
           let segment = segments.popFirst() ?? ""
           group.addTask { [serial] in try await Self.get(server, target + String(serial) + segment) }
         }
@@ -109,7 +109,7 @@ struct LongPollClient {
           #expect(batches[number] == nil, "batch \(number) came twice")
           batches[number] = messages
         }
-        underWay -= 1
+        inFlight -= 1
       }
       group.cancelAll()
     }

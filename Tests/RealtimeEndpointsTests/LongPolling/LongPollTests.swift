@@ -160,14 +160,14 @@ struct LongPollTests {
       let watcher = try await RawSocket.open(server)
       try await watcher.play(
         [#"{"r":1,"a":"q","b":{"p":"/s","h":""}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":{}}}"#])
-      for (number, way) in ["disconn", "silence", "return"].enumerated() {
+      for (number, cause) in ["disconn", "silence", "return"].enumerated() {
         var client = try await LongPollClient(server)
         let received = try await client.send(
           [Self.data(#"{"r":1,"a":"o","b":{"p":"/s","d":\#(number + 1)}}"#)], awaiting: 1)
         #expect(received == [Self.ok(1)])
-        if way == "disconn" {
+        if cause == "disconn" {
           _ = try await LongPollClient.get(server, "/.lp?disconn=t&id=\(client.id)&pw=\(client.password)")
-        } else if way == "return" {
+        } else if cause == "return" {
           _ = try await LongPollClient(server, "v=5&ns=demo&ls=\(client.session)")
         }
         #expect(try await watcher.next() == #"{"a":"d","b":{"p":"s","d":\#(number + 1)}}"#)
@@ -227,7 +227,7 @@ struct LongPollTests {
 
   @Test(
     "a client with too many unanswered requests is disconnected, and its further requests are not executed")
-  func flood() async throws {
+  func tooManyRequests() async throws {
     let gate = GatePolicy()
     var limits = RealtimeEndpointLimits.standard
     limits.outstandingRequests = 8

@@ -30,7 +30,7 @@ struct LongPollUpgradeTests {
     try await client.send(RawSocket.frame(1, Array(text.utf8)))
   }
 
-  @Test("messages keep their order both ways, also if those on the WebSocket arrive first", arguments: 1...6)
+  @Test("messages keep their order both ways, even if those on the WebSocket arrive first", arguments: 1...6)
   func order(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     var limits = RealtimeEndpointLimits.standard
@@ -73,7 +73,7 @@ struct LongPollUpgradeTests {
         "batches follow each other")
       #expect(calls.contains(.close(after: numbers.last)))
       received += numbers.flatMap { batches[$0] ?? [] }
-      #expect(received.last == Self.end, "the last batch says that nothing follows")
+      #expect(received.last == Self.end, "the last batch announces that nothing follows")
       received.removeLast()
       // Each write causes a push and an acknowledgement.
       while received.count < 1 + 2 * (before + after) { received.append(try await Self.text(socket)) }

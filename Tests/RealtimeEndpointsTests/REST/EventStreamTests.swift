@@ -132,10 +132,10 @@ struct EventStreamTests {
   @Test("a stream's listen ends when its client disconnects, and draining the port ends streams")
   func ends() async throws {
     try await RealtimeTestServer.run { server in
-      let leaver = try await Stream.open(server, "/a.json")
+      let disconnecting = try await Stream.open(server, "/a.json")
       let stream = try await Stream.open(server, "/a.json")
       _ = try await stream.next()
-      await leaver.client.close()
+      await disconnecting.client.close()
       _ = try await server.rest("PUT", "/a.json", body: "1")
       #expect(try await stream.next() == put("/", "1"))
       async let drained: Void = server.port.drain(grace: .seconds(5))

@@ -37,7 +37,7 @@ struct RESTStreamTests {
 
   @Test(
     "a complete database is imported and exported, with a length and in chunks", arguments: [false, true])
-  func wholeDatabase(isChunked: Bool) async throws {
+  func completeDatabase(isChunked: Bool) async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let node = tree(1_500)
       let body = text(node)
@@ -132,20 +132,20 @@ struct RESTStreamTests {
     ])
   func repeatedNames(text: String) async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
-      for (place, padding) in [("streamed", 5_000), ("whole", 0)] {
-        #expect(try await server.rest("PUT", "/\(place)/x.json", body: #"{"old":1}"#).status == 200)
-        #expect(try await server.rest("PUT", "/\(place)/.priority.json", body: "9").status == 200)
+      for (name, padding) in [("streamed", 5_000), ("whole", 0)] {
+        #expect(try await server.rest("PUT", "/\(name)/x.json", body: #"{"old":1}"#).status == 200)
+        #expect(try await server.rest("PUT", "/\(name)/.priority.json", body: "9").status == 200)
         let body = text + String(repeating: " ", count: padding)
-        #expect(try await server.rest("PUT", "/\(place)/x.json", body: body).status == 200)
+        #expect(try await server.rest("PUT", "/\(name)/x.json", body: body).status == 200)
       }
-      var whole = try await server.rest("GET", "/whole.json?format=export").body
-      #expect(try await server.rest("GET", "/streamed.json?format=export").body == whole)
+      var expected = try await server.rest("GET", "/whole.json?format=export").body
+      #expect(try await server.rest("GET", "/streamed.json?format=export").body == expected)
       // A priority that was wrongly stored at an empty location would appear once the location gets a value.
-      for place in ["streamed", "whole"] {
-        #expect(try await server.rest("PUT", "/\(place)/x/p/q/new.json", body: "1").status == 200)
+      for name in ["streamed", "whole"] {
+        #expect(try await server.rest("PUT", "/\(name)/x/p/q/new.json", body: "1").status == 200)
       }
-      whole = try await server.rest("GET", "/whole.json?format=export").body
-      #expect(try await server.rest("GET", "/streamed.json?format=export").body == whole)
+      expected = try await server.rest("GET", "/whole.json?format=export").body
+      #expect(try await server.rest("GET", "/streamed.json?format=export").body == expected)
     }
   }
 
@@ -184,7 +184,7 @@ struct RESTStreamTests {
     let text = Array("--b0\r\nA: b\r\n\r\n\(file)\r\n--b0--\r\nmore".utf8)
     for size in 1...text.count {
       guard var form = FormFileReader(contentType: "multipart/form-data; boundary=\"b0\"") else {
-        Issue.record("the type was not taken")
+        Issue.record("the content type was rejected")
         return
       }
       var rest = text[...]

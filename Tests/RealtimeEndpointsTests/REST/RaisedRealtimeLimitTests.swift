@@ -1,6 +1,6 @@
 // Tests the Realtime Database's limits at their maxima, over sockets and on disk. Values at the maximum are
-// written, read, queried, listened to, exported and imported. One more is rejected with the new number in the
-// message.
+// written, read, queried, listened to, exported and imported. A value above the maximum is rejected with the raised
+// limit in the message.
 
 import Foundation
 import HearthServer
@@ -49,7 +49,7 @@ struct RaisedRealtimeLimitTests {
 
   private static func text(_ count: Int) -> String { String(repeating: "x", count: count) }
 
-  @Test("a value of maximum depth is accepted by every kind of request, and one more level by none")
+  @Test("every kind of request accepts a value of maximum depth, and none accepts a deeper value")
   func depth() async throws {
     let directory = directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -165,15 +165,17 @@ struct RaisedRealtimeLimitTests {
         ])
       // The limit also applies to a large body, which is validated while it arrives.
       let filler = "\"f\":\"\(Self.text(1_100_000))\""
-      func whole(_ last: String) -> String {
+      func document(_ last: String) -> String {
         "{\(filler),\"w\":" + String(repeating: "{\"\(key)\":", count: 5) + last
           + String(repeating: "}", count: 6)
       }
-      let room = RealtimeLimits.pathBytes - 2 - 2 - 5 * 4_097
-      #expect(room > 4_096)
-      let two = { (count: Int) in "{\"\(Self.text(4_000))\":{\"\(Self.text(count - 4_001 - 1))\":1}}" }
-      #expect(try await self.rest(port, "PUT", "/w.json?print=silent", whole(two(room))).status == 204)
-      let refused = try await self.rest(port, "PUT", "/w.json", whole(two(room + 1)))
+      let remainingBytes = RealtimeLimits.pathBytes - 2 - 2 - 5 * 4_097
+      #expect(remainingBytes > 4_096)
+      let nestedKeys = { (count: Int) in "{\"\(Self.text(4_000))\":{\"\(Self.text(count - 4_001 - 1))\":1}}" }
+      #expect(
+        try await self.rest(port, "PUT", "/w.json?print=silent", document(nestedKeys(remainingBytes))).status
+          == 204)
+      let refused = try await self.rest(port, "PUT", "/w.json", document(nestedKeys(remainingBytes + 1)))
       #expect(refused.status == 400 && refused.body.contains(refusal), "\(refused.body)")
       // Indexes children by value, with the longest possible sort key.
       let rules = try await self.rest(
@@ -196,13 +198,13 @@ struct RaisedRealtimeLimitTests {
   func sizes() async throws {
     let directory = directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
-    let most = (16 << 20) - 1_024
+    let maximumBytes = (16 << 20) - 1_024
     try await run(directory) {
       $0.stringBytes = (16 << 20) - 1_024
       $0.socketWriteBytes = 128 << 20
     } _: { port in
       let socket = try await open(port)
-      let text = Self.text(most)
+      let text = Self.text(maximumBytes)
       // Writes two strings of maximum size at once, which exceeds a socket's default limit.
       try await socket.send(
         #"{"r":1,"a":"p","b":{"p":"/s","d":{"a":"\#(text)","b":"\#(Self.text(5_000_000))"}}}"#)
@@ -210,7 +212,7 @@ struct RaisedRealtimeLimitTests {
       try await socket.send(#"{"r":2,"a":"p","b":{"p":"/s/a","d":"\#(text)x"}}"#)
       #expect(
         try await socket.next()
-          == #"{"r":2,"b":{"s":"failure","d":"Invalid data; string longer than \#(most) bytes"}}"#)
+          == #"{"r":2,"b":{"s":"failure","d":"Invalid data; string longer than \#(maximumBytes) bytes"}}"#)
       #expect(try await rest(port, "GET", "/s/a.json").body == "\"\(text)\"")
       // Replaces a value, so that the store keeps an old version of the same size.
       #expect(try await rest(port, "PUT", "/s/a.json?print=silent", "\"\(text.dropLast())y\"").status == 204)

@@ -46,7 +46,7 @@ struct RealtimeHTTP2Tests {
       let refused = try await client.request(.PUT, "/3.json", body: "\"\(text)", end: false).answer()
       #expect(refused.status == "503")
       #expect(refused.body.contains("on this connection exceed the limit of 100000 bytes"), "\(refused.body)")
-      // Another connection has its own budget.
+      // Another connection has a separate budget.
       let other = try await HTTP2Client.open(server.port.port)
       #expect(try await other.request(.PUT, "/4.json", body: "\"\(text)\"").answer().status == "200")
       for exchange in waiting {

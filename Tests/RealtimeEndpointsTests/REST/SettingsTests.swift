@@ -154,18 +154,18 @@ struct SettingsTests {
     "Rulesets are stored by id; labelling one as stable replaces the rules, atomically and durably")
   func rulesets() async throws {
     try await RealtimeTestServer.run { server in
-      func ask(_ method: String, _ target: String, _ body: String? = nil) async throws -> (Int, JSONValue) {
+      func send(_ method: String, _ target: String, _ body: String? = nil) async throws -> (Int, JSONValue) {
         let answer = try await server.rest(method, target, body: body, headers: Self.owner)
         return (answer.status, try JSONValue(json: answer.body))
       }
       func add(_ rules: String) async throws -> String {
-        let (status, answer) = try await ask("POST", "/.settings/rulesets.json?ns=demo", rules)
+        let (status, answer) = try await send("POST", "/.settings/rulesets.json?ns=demo", rules)
         #expect(status == 200)
         return try #require(answer["id"]?.string)
       }
       let labels = "/.settings/ruleset_labels.json?ns=demo"
-      #expect(try await ask("GET", "/namespaces/demo/ruleset_labels").1 == .object([:]))
-      #expect(try await ask("GET", "/namespaces/demo/rulesets").1 == .object(["rulesets": .array([])]))
+      #expect(try await send("GET", "/namespaces/demo/ruleset_labels").1 == .object([:]))
+      #expect(try await send("GET", "/namespaces/demo/rulesets").1 == .object(["rulesets": .array([])]))
       let (first, second) = (
         try await add(Self.text), try await add(#"{"rules":{".read":true,".write":true}}"#)
       )
@@ -173,24 +173,24 @@ struct SettingsTests {
       // Storing a ruleset does not change the rules in force.
       let database = try await server.engine.database("demo")
       #expect(try await database.rules() == nil)
-      let (status, ruleset) = try await ask("GET", "/namespaces/demo/rulesets/\(first)")
+      let (status, ruleset) = try await send("GET", "/namespaces/demo/rulesets/\(first)")
       #expect(status == 200 && ruleset["id"]?.string == first && ruleset["source"]?.string == Self.text)
       #expect(ruleset["createdAt"]?.string?.hasPrefix("20") == true)
-      let listed = try await ask("GET", "/namespaces/demo/rulesets").1["rulesets"]?.array ?? []
+      let listed = try await send("GET", "/namespaces/demo/rulesets").1["rulesets"]?.array ?? []
       #expect(listed.compactMap { $0["id"]?.string } == [first, second])
       // Sets the labels like the Firebase command line tool: releases one ruleset, then another with a
       // canary.
-      let (released, said) = try await ask("PUT", labels, "{\"stable\":\"\(first)\"}")
-      #expect(released == 200 && said["warning"] == nil)
+      let (releaseStatus, releaseResponse) = try await send("PUT", labels, "{\"stable\":\"\(first)\"}")
+      #expect(releaseStatus == 200 && releaseResponse["warning"] == nil)
       #expect(try await database.rules()?.text == Self.text)
       #expect(try await database.rules()?.hasIndex(on: .child("due"), at: "notes") == true)
-      let (tried, received) = try await ask(
+      let (canaryStatus, canaryResponse) = try await send(
         "PUT", labels, "{\"stable\":\"\(second)\",\"canary\":\"\(first)\"}")
-      #expect(tried == 200 && received["warning"] == nil)
+      #expect(canaryStatus == 200 && canaryResponse["warning"] == nil)
       #expect(try await database.rules()?.root.read == .constant(true))
       let both = JSONValue.object(["stable": .string(second), "canary": .string(first)])
-      #expect(try await ask("GET", labels).1 == both)
-      #expect(try await ask("GET", "/namespaces/demo/ruleset_labels").1 == both)
+      #expect(try await send("GET", labels).1 == both)
+      #expect(try await send("GET", "/namespaces/demo/ruleset_labels").1 == both)
       // Another engine on the same store has the same labels, like a server after a restart.
       let engine = RealtimeEngine(store: server.store, policy: OpenPolicy())
       let reopened = try await engine.database("demo")
@@ -204,7 +204,7 @@ struct SettingsTests {
         try await server.rest(
           "PUT", "/.settings/rules.json?ns=demo", body: Self.text, headers: Self.owner
         ).status == 200)
-      #expect(try await ask("GET", labels).1 == .object(["canary": .string(first)]))
+      #expect(try await send("GET", labels).1 == .object(["canary": .string(first)]))
     }
   }
 
@@ -282,11 +282,11 @@ struct SettingsTests {
     }
   }
 
-  @Test("A write beyond its size limit, or the database's, is rejected and changes nothing")
+  @Test("A write beyond the size limit of its request or of the database is rejected and changes nothing")
   func writeSizeLimit() async throws {
     try await RealtimeTestServer.run { server in
-      let most = 100_000
-      let wide = Node.object((0..<most).map { (ChildKey("k\($0)"), .leaf(.int(1))) })
+      let limit = 100_000
+      let wide = Node.object((0..<limit).map { (ChildKey("k\($0)"), .leaf(.int(1))) })
       let database = try await server.engine.database("127")
       _ = try await database.set("wide", to: wide, as: .administrator)
       let tooBig = RealtimeError.writeTooBig.message

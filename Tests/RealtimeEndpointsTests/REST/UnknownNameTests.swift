@@ -175,7 +175,7 @@ struct UnknownNameTests {
       let call = try await running.client.open("Listen", metadata: metadata)
       // The server may reject the call because of its headers before the client sends the message.
       try? await call.send(listen, endStream: true)
-      // A database that does not exist has no rules, which could ask for credentials.
+      // A database that does not exist has no rules that could require credentials.
       #expect(try await call.status().code == (metadata.isEmpty ? .notFound : .unauthenticated))
     }
     let rest = try await RawClient.connect(running.server.databasePort ?? 0)

@@ -66,7 +66,7 @@ struct UnreadRESTResponseTests {
       #expect(bytes > count * (4 << 20) && bytes < count * ((4 << 20) + 1000), "\(bytes)")
       // The server may call the policy more than once for a response.
       let all = policy.reads.withLockedValue { $0 }
-      #expect(last * 3 < all * 2, "\(last) of \(all) were read for a peer that takes no answer")
+      #expect(last * 3 < all * 2, "\(last) of \(all) were read for a client that does not read")
     }
   }
 
@@ -94,7 +94,7 @@ struct UnreadRESTResponseTests {
   @Test("over HTTP/2 further requests of a connection with too many unread bytes are rejected until it reads")
   func budgetOfHTTP2() async throws {
     var limits = RealtimeEndpointLimits()
-    limits.connectionAnswerBytes = 1 << 20
+    limits.connectionResponseBytes = 1 << 20
     try await RealtimeTestServer.run(limits: limits) { server in
       try await fill(server, 2 << 20)
       let client = try await HTTP2Client.open(server.port.port)
@@ -122,7 +122,7 @@ struct UnreadRESTResponseTests {
   @Test("over HTTP/2 an unread stream is reset, and its connection continues")
   func deadlineOfHTTP2() async throws {
     var limits = RealtimeEndpointLimits()
-    limits.connectionAnswerBytes = 1 << 20
+    limits.connectionResponseBytes = 1 << 20
     var port = PortLimits()
     port.responseTimeout = .seconds(3)
     try await RealtimeTestServer.run(limits: limits, port: port) { server in
@@ -150,7 +150,7 @@ struct UnreadRESTResponseTests {
       try await client.send(String(repeating: put, count: count))
       try await client.channel.close(mode: .output).get()
       let text = String(decoding: await client.readToEnd(), as: UTF8.self)
-      #expect(text.components(of: "HTTP/1.1 200 ") == count, "\(text)")
+      #expect(text.occurrences(of: "HTTP/1.1 200 ") == count, "\(text)")
       #expect(try await eventually { server.port.connectionCount == 0 })
     }
   }
@@ -167,15 +167,16 @@ struct UnreadRESTResponseTests {
         #""t":"h""#
       ),
     ] as [(String, String?)], [false, true])
-  func halfClosedWithoutRequests(_ asked: (request: String, beginning: String?), later: Bool) async throws {
+  func halfClosedWithoutRequests(_ exchange: (request: String, beginning: String?), later: Bool) async throws
+  {
     try await RealtimeTestServer.run { server in
       let client = try await RawClient.connect(server.port.port)
       try await client.send("GET /b.json HTTP/1.1\r\nHost: h\r\n\r\n")
       #expect(try await client.read(through: "\r\n\r\nnull").hasPrefix("HTTP/1.1 200 "))
-      if !asked.request.isEmpty { try await client.send(asked.request) }
+      if !exchange.request.isEmpty { try await client.send(exchange.request) }
       // Half-closes either immediately, or after the response has begun and another client was answered.
       if later {
-        if let beginning = asked.beginning { _ = try await client.read(through: beginning) }
+        if let beginning = exchange.beginning { _ = try await client.read(through: beginning) }
         #expect(try await server.rest("GET", "/a.json?ns=default-ns").body == "null")
       }
       try await client.channel.close(mode: .output).get()
@@ -188,7 +189,7 @@ struct UnreadRESTResponseTests {
 
 extension String {
   /// The number of occurrences of another string.
-  fileprivate func components(of text: String) -> Int {
+  fileprivate func occurrences(of text: String) -> Int {
     split(separator: text, omittingEmptySubsequences: false).count - 1
   }
 }

@@ -1,5 +1,5 @@
-// Tests decisions about writes that take rules long: they are made in the background, and hold as if they were made when
-// the write is executed.
+// Tests writes that rules take long to decide. These decisions are made in the background, and have the same result
+// as a decision at the execution of the write.
 
 import Access
 import Foundation
@@ -95,7 +95,7 @@ struct LargeDecisionTests {
     }
   }
 
-  @Test("Of concurrent writes that may only create a value, one succeeds", arguments: 0..<4)
+  @Test("One of several concurrent writes succeeds if rules only allow the creation", arguments: 0..<4)
   func creation(seed: Int) async throws {
     try await RealtimeTestServer.run(staging: .backgroundDecisions) { server in
       try await setRules(#"{"a":{"$k":{".write":"!data.parent().hasChildren()"}}}"#, server)
@@ -110,7 +110,7 @@ struct LargeDecisionTests {
   }
 
   @Test(
-    "A counter that rules allow to grow by one equals the number of its concurrent writes", arguments: [1, 3])
+    "A counter that rules allow to grow only by one counts its successful writes", arguments: [1, 3])
   func counter(clients: Int) async throws {
     try await RealtimeTestServer.run(staging: .backgroundDecisions) { server in
       try await setRules(
@@ -122,7 +122,7 @@ struct LargeDecisionTests {
             var allowed = 0
             for number in 1...40 {
               if try await write("PUT", "n", "\(number)", server) == 204 { allowed += 1 }
-              // It changes nothing that the decisions depend on.
+              // This write changes nothing that the decisions depend on.
               #expect(try await write("PUT", "other/c\(client)", "\(number)", server) == 204)
             }
             return allowed
@@ -135,7 +135,7 @@ struct LargeDecisionTests {
     }
   }
 
-  @Test("Server values have the time of the decision, and increments the stored number")
+  @Test("Rules see resolved server values: the time of the decision, and the sum of an increment")
   func serverValues() async throws {
     try await RealtimeTestServer.run(staging: .backgroundDecisions) { server in
       try await setRules(
@@ -149,7 +149,7 @@ struct LargeDecisionTests {
     }
   }
 
-  @Test("The rules in force at the execution decide, also if earlier rules have decided in the background")
+  @Test("The rules in force at a write's execution decide it, even if earlier rules did in the background")
   func newRules() async throws {
     try await RealtimeTestServer.run(staging: .backgroundDecisions) { server in
       let rules = [
@@ -161,7 +161,7 @@ struct LargeDecisionTests {
         async let status = write("PUT", "a", "\(round)", server)
         async let change: Void = setRules(rules[round % 2], server)
         _ = try await (status, change)
-        // The last rules decide alone once they are in force.
+        // Once the last rules are in force, only they decide.
         #expect(try await write("PUT", "a", "0", server) == (round % 2 == 0 ? 204 : 401))
       }
     }
@@ -178,7 +178,7 @@ struct LargeDecisionTests {
   }
 
   @Test(
-    "A batch that has to decide a write itself does so within a bound, beyond which the write may be tried again",
+    "A batch that decides a write itself gives up at a limit of work, and the client may retry the write",
     arguments: [true, false])
   func lastDecision(isLastAttempt: Bool) async throws {
     let policy = try policy(#"{".write":true,"t":{".validate":"newData.val().matches(/^a+b?$/)"}}"#)
@@ -274,7 +274,7 @@ struct LargeDecisionTests {
     try await store.close()
   }
 
-  @Test("Decisions of all namespaces together are limited")
+  @Test("The number of concurrent decisions of all namespaces is limited")
   func concurrency() async {
     let limit = ConcurrencyLimit(2)
     let state = Guarded((running: 0, maximum: 0, finished: 0))
@@ -299,7 +299,7 @@ struct LargeDecisionTests {
     #expect(maximum <= 2 && finished == 50)
   }
 
-  @Test("Coverage counts a write once that is decided twice")
+  @Test("A write that is decided twice counts once in the coverage")
   func coverage() async throws {
     let rules = #"{"rules":{"a":{".write":"auth == null",".validate":"newData.val() > 0"}}}"#
     let policy = RealtimeRulesPolicy(try RealtimeRuleset(Array(rules.utf8)))
@@ -307,7 +307,7 @@ struct LargeDecisionTests {
       "demo", logs: DenialLogs(), recordsCoverage: true, now: { 1_700_000_000_000_000 })
     for staging in [StagingLimits.standard, .backgroundDecisions] {
       try await RealtimeTestServer.run(policy: policy, staging: staging, observer: observer) { server in
-        // The first write to a database without rows is decided before and after they are made.
+        // The first write to a database is decided before and after the database's rows are created.
         _ = try await server.rest("PUT", "/b.json?ns=demo", body: "1", headers: Self.owner)
         let status = try await write("PUT", "a", "1", server)
         #expect(status == 204)

@@ -1,6 +1,6 @@
 // Runs random programs of clients under random rules files, on all transports. In every second program the writes are
-// decided in the background. The naive evaluator of rules predicts the
-// verdict of every request, and which values each client may receive.
+// decided in the background. The naive evaluator of rules predicts the verdict of every request, and the values that
+// each client may receive.
 //
 // `make realtime-rules N=20000 SEED=7` runs more programs.
 
@@ -16,7 +16,7 @@ struct RandomRealtimeRulesTests {
     ProcessInfo.processInfo.environment[name].flatMap { Int($0) }.flatMap { $0 < 0 ? nil : $0 }
   }
 
-  @Test("Each verdict is that of the naive evaluator, and no client receives a value that it may not read")
+  @Test("Each verdict equals the naive evaluator's, and no client receives a value that it may not read")
   func programs() async throws {
     let programs = Self.number("HEARTH_REALTIME_RULES").map { max(1, $0 / 100) } ?? 6
     let first = Self.number("HEARTH_REALTIME_RULES_SEED") ?? 0

@@ -64,7 +64,7 @@ struct RealtimeRuleAttackTests {
     #expect(Set(RuleAttack.all.map { Array(($0.group + $0.name).utf8) }).count == RuleAttack.all.count)
   }
 
-  @Test("The player notices requests that succeed")
+  @Test("The attack player detects requests that succeed")
   func controls() async throws {
     let controls: [RuleAttack] = [
       RuleAttack("", "own value", absent: ["ann"], .rest("GET", "/users/u1.json?NS")),

@@ -103,15 +103,18 @@ extension RealtimeRulesProgram {
     let first = markerCount
     let path = random.path()
     let value = value(at: path, by: index)
-    let isRight = random.below(2) == 0
+    let isMatching = random.below(2) == 0
     let stored = try await database.get(Path(keys: path.map { ChildKey($0) }), as: .administrator)
     let (tree, isWritable) = write([Change(path: path, value: value)], users[index])
     let expected = isWritable && mayRead(Reading(path: path), users[index], in: state)
-    if expected, isRight { commit(tree, markersFrom: first) }
+    if expected, isMatching { commit(tree, markersFrom: first) }
     let status = try await request(
       index, "p",
-      ["p": absolute(path), "d": value, "h": .string(isRight ? stored.isEmpty ? "" : stored.hash : "wrong")])
-    let names = [true: isRight ? "ok" : "datastale", false: "permission_denied"]
+      [
+        "p": absolute(path), "d": value,
+        "h": .string(isMatching ? stored.isEmpty ? "" : stored.hash : "wrong"),
+      ])
+    let names = [true: isMatching ? "ok" : "datastale", false: "permission_denied"]
     #expect(names.values.contains(status))
     expect(status == names[true], expected, "transaction at \(path): \(status)")
   }
@@ -155,7 +158,7 @@ extension RealtimeRulesProgram {
   }
 
   /// A random caller of a REST request: a user with a token, or an administrator that acts as a random user.
-  private mutating func callerREST() -> (
+  private mutating func restCaller() -> (
     auth: JSONValue, author: Int, parameters: [(name: String, value: String)]
   ) {
     guard random.below(3) == 0 else {
@@ -168,7 +171,7 @@ extension RealtimeRulesProgram {
   }
 
   mutating func readREST() async throws {
-    let (auth, author, credentials) = callerREST()
+    let (auth, author, credentials) = restCaller()
     let reading = Reading(path: random.path(), query: random.query())
     var output = Self.output[random.below(Self.output.count)]
     if reading.query.order != nil, output.contains("shallow") { output = "" }
@@ -185,7 +188,7 @@ extension RealtimeRulesProgram {
   }
 
   mutating func writeREST() async throws {
-    let (auth, author, credentials) = callerREST()
+    let (auth, author, credentials) = restCaller()
     let first = markerCount
     var changes = random.below(3) == 0 ? changes(by: author) : []
     let isUpdate = !changes.isEmpty
@@ -193,21 +196,21 @@ extension RealtimeRulesProgram {
     if !isUpdate { changes = [Change(path: path, value: value(at: path, by: author))] }
     var (tree, expected) = write(changes, auth)
     var headers: [String] = []
-    var isRight = true
+    var isMatching = true
     if !isUpdate, random.below(3) == 0 {
-      isRight = random.below(2) == 0
+      isMatching = random.below(2) == 0
       let stored = try await database.get(Path(keys: path.map { ChildKey($0) }), as: .administrator)
-      headers = ["If-Match: \(isRight ? stored.isEmpty ? "null_etag" : stored.hash : "wrong")"]
+      headers = ["If-Match: \(isMatching ? stored.isEmpty ? "null_etag" : stored.hash : "wrong")"]
       expected = expected && mayRead(Reading(path: path), auth, in: state)
     }
     let json = isUpdate ? JSONValue.object(body(changes)) : changes[0].value
-    if expected, isRight { commit(tree, markersFrom: first) } else { tree = state.tree }
+    if expected, isMatching { commit(tree, markersFrom: first) } else { tree = state.tree }
     let target = target(path, credentials)
     let answer = try await server.rest(
       isUpdate ? "PATCH" : "PUT", target, body: String(decoding: json.json(), as: UTF8.self), headers: headers
     )
     expect(answer.status != 401, expected, "\(isUpdate ? "PATCH" : "PUT") \(target): \(answer.status)")
-    #expect([401, isRight ? 200 : 412].contains(answer.status), "\(target): \(answer.status)")
+    #expect([401, isMatching ? 200 : 412].contains(answer.status), "\(target): \(answer.status)")
     check(answer.body, showing: Reading(path: path), auth, author: author)
   }
 

@@ -82,7 +82,7 @@ struct RealtimeRulesProgram {
   private var steps = 0
   private var rulesText = ""
 
-  private var place: String { "seed \(seed), step \(steps)" }
+  private var context: String { "seed \(seed), step \(steps)" }
 
   init(seed: UInt64, _ server: RealtimeTestServer) async throws {
     self.seed = seed
@@ -127,11 +127,11 @@ struct RealtimeRulesProgram {
 
   /// Compares a verdict of the server with the expected one, and counts it.
   mutating func expect(_ isAllowed: Bool, _ expected: Bool, _ request: String) {
-    #expect(isAllowed == expected, "\(place): \(request)\n\(rulesText)")
+    #expect(isAllowed == expected, "\(context): \(request)\n\(rulesText)")
     if expected { counts.allowed += 1 } else { counts.denied += 1 }
   }
 
-  /// Moves the model to the state after a write, and notes which streams may show its markers.
+  /// Moves the model to the state after a write, and records which streams may show the write's markers.
   mutating func commit(_ tree: PlainTree, markersFrom first: Int) {
     state.tree = tree
     for index in streams.indices
@@ -235,13 +235,13 @@ struct RealtimeRulesProgram {
       $0.path.joined(separator: "/") == body?["p"]?.string && ($0.tag != nil) == (body?["q"] != nil)
     }
     guard let found else {
-      Issue.record("\(place): an unknown listen ended: \(message)")
+      Issue.record("\(context): an unknown listen ended: \(message)")
       return
     }
     let listen = sessions[index].listens.remove(at: found)
     counts.revoked += 1
     let wasAllowed = [stateBefore, state].allSatisfy { mayRead(listen, users[index], in: $0) }
-    #expect(!wasAllowed, "\(place): a listen ended without a reason: \(message)\n\(rulesText)")
+    #expect(!wasAllowed, "\(context): a listen ended without a reason: \(message)\n\(rulesText)")
   }
 
   // MARK: Checks
@@ -254,7 +254,7 @@ struct RealtimeRulesProgram {
         reading.path.isRelated(to: markers[number].path) && mayRead(reading, users[index], in: state)
       }
       #expect(
-        isVisible, "\(place): '\(users[index])' is shown /\(markers[number].path) by \(text)\n\(rulesText)")
+        isVisible, "\(context): '\(users[index])' is shown /\(markers[number].path) by \(text)\n\(rulesText)")
     }
   }
 
@@ -266,7 +266,7 @@ struct RealtimeRulesProgram {
         reading.path.isRelated(to: markers[number].path) && mayRead(reading, auth, in: state)
       }
       #expect(
-        isVisible ?? false, "\(place): \(auth) is shown /\(markers[number].path) by \(text)\n\(rulesText)")
+        isVisible ?? false, "\(context): \(auth) is shown /\(markers[number].path) by \(text)\n\(rulesText)")
     }
   }
 
@@ -283,23 +283,23 @@ struct RealtimeRulesProgram {
   /// Ends the program: compares the trees, ends all denied listens, and checks the data of all event streams.
   mutating func finish() async throws {
     stateBefore = state
-    #expect(try await storedTree() == state.tree, "\(place)")
+    #expect(try await storedTree() == state.tree, "\(context)")
     func denied() -> Int {
       sessions.indices.reduce(0) { count, index in
         count + sessions[index].listens.count { !mayRead($0, users[index], in: state) }
       }
     }
     for _ in 0..<200 where denied() > 0 { try await receiveAll() }
-    #expect(denied() == 0, "\(place): a denied listen is still open")
+    #expect(denied() == 0, "\(context): a denied listen is still open")
     try await database.setRules(try RulesFile(Array(#"{"rules":{}}"#.utf8)), as: .administrator)
     for stream in streams {
       let text = String(decoding: await stream.client.readToEnd(), as: UTF8.self)
-      #expect(text.contains("event: cancel\ndata: null\n\n"), "\(place)")
+      #expect(text.contains("event: cancel\ndata: null\n\n"), "\(context)")
       for number in shown(in: text) where markers[number].author != stream.user {
         counts.shown += 1
         #expect(
           stream.visible.contains(number) && stream.reading.path.isRelated(to: markers[number].path),
-          "\(place): the stream of /\(stream.reading.path) shows /\(markers[number].path)")
+          "\(context): the stream of /\(stream.reading.path) shows /\(markers[number].path)")
       }
     }
     for session in sessions { await session.client.close() }
@@ -321,7 +321,7 @@ struct RealtimeRulesProgram {
 }
 
 extension [String] {
-  /// The path as the naive evaluator takes it.
+  /// The path in the form that the naive evaluator expects.
   var units: [Units] { map { Units($0.utf16) } }
 
   /// Whether one of two paths contains the other.

@@ -67,7 +67,7 @@ extension RuleAttack {
         "PUT", #"/.settings/rules.json?NS&auth=owner&auth_variable_override=%7B%7D"#,
         #"{"rules":{".read":true}}"#), .rest("GET", "/secret.json?NS")),
     RuleAttack(
-      "overrides", "an override that is no object",
+      "overrides", "an override that is not an object",
       .rest("GET", "/secret.json?NS&auth=owner&auth_variable_override=true")),
     RuleAttack(
       "overrides", "an override that is not JSON",

@@ -1,6 +1,6 @@
 // An attack on the rules of a Realtime Database: steps of an attacker, sometimes between steps of the owner.
 //
-// An attack succeeds if the attacker receives a text that begins with `topsecret`, or changes the tree, or learns by a
+// An attack succeeds if the attacker receives a text that begins with `topsecret`, changes the tree, or learns from a
 // status whether a tag or hash is right.
 
 import Access

@@ -59,7 +59,7 @@ struct RuleCase {
   }
 
   /// Whether an answer is the expected one. `"$NOW"` stands for a time within ten minutes, the key `"$PUSH"` for one
-  /// further key that the server made.
+  /// further key that the server generated.
   static func matches(_ found: JSONValue?, _ expected: JSONValue) -> Bool {
     switch (found, expected) {
     case (let found?, .string("$NOW")):

@@ -5,7 +5,7 @@ import JSON
 @testable import EndpointFixture
 
 extension RulePlayer {
-  /// Performs an operation over a WebSocket. Returns statuses of the protocol as those of HTTP.
+  /// Performs an operation over a WebSocket. Converts the protocol's statuses to those of HTTP.
   func socket(_ kind: String, _ operation: JSONObject, _ token: String?) async throws -> Answer {
     let socket = try await RawSocket.open(server, "v=5&ns=\(namespace)")
     var request = 1
@@ -55,8 +55,8 @@ extension RulePlayer {
         }
         if step["unauth"] != nil || step["auth"] != nil { _ = try await status() }
       }
-      let place = operation["query"] == nil ? path : path + "/a"
-      _ = try await owner("PUT", place, "\"marker\"")
+      let location = operation["query"] == nil ? path : path + "/a"
+      _ = try await owner("PUT", location, "\"marker\"")
       while !texts.contains(where: { $0.contains(#""a":"c""#) || $0.contains("marker") }) {
         texts.append(try await socket.next())
       }

@@ -107,13 +107,13 @@ struct RulePlayer {
 
   /// Plays an expression and its negation, over REST and over a WebSocket.
   func playExpression(_ item: RuleCase) async throws -> String? {
-    let place = item.json["in"]?.string ?? "read"
+    let ruleKind = item.json["in"]?.string ?? "read"
     let expression = item.json["expression"]?.string ?? ""
     let expected = [item.json["result"]?.string ?? ""] + (item.json["also"]?.array ?? []).compactMap(\.string)
     var locations = JSONObject()
     for (key, text) in [("t", expression), ("n", "!(\(expression))")] {
-      var location: JSONObject = [".\(place)": .string(text)]
-      if place == "validate" { location[".write"] = .bool(true) }
+      var location: JSONObject = [".\(ruleKind)": .string(text)]
+      if ruleKind == "validate" { location[".write"] = .bool(true) }
       locations[key] = .object(["$k": .object(location)])
     }
     let rules = JSONValue.object(["rules": .object(locations)]).json()
@@ -121,7 +121,7 @@ struct RulePlayer {
       return expected.contains("invalid") ? nil : "the rules were rejected"
     }
     for transport in Transport.allCases {
-      let found = try await result(item, writes: place != "read", over: transport)
+      let found = try await result(item, writes: ruleKind != "read", over: transport)
       guard expected.contains(found) else { return "\(found) over \(transport)" }
     }
     return nil
@@ -129,9 +129,9 @@ struct RulePlayer {
 
   private func setData(of item: RuleCase) async throws {
     try await set(item.json["data"])
-    guard let here = item.json["here"] else { return }
-    for place in ["t/x", "n/x"] {
-      _ = try await owner("PUT", place, String(decoding: here.json(), as: UTF8.self))
+    guard let value = item.json["here"] else { return }
+    for location in ["t/x", "n/x"] {
+      _ = try await owner("PUT", location, String(decoding: value.json(), as: UTF8.self))
     }
   }
 

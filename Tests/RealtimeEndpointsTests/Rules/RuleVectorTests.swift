@@ -9,13 +9,13 @@ import Testing
   "Shared vectors of Realtime Database rules over the network", .timeLimit(.minutes(3)), .serialized,
   .enabled(if: RuleCase.folder != nil, "HEARTH_CONFORMANCE is not set"))
 struct RuleVectorTests {
-  /// Disputed cases that this server answers in another way, with the reason.
+  /// Disputed cases in which this server's response differs from the vectors, with the reason.
   private static let differences = [
     "tokens.token-no-sub": "the emulator takes an unsigned token without a subject as a user with an empty id"
   ]
 
   @Test(
-    "Each request has the stated answer and leaves the stated tree",
+    "Each request gets the expected response and leaves the expected tree",
     arguments: [
       "tokens", "wildcards", "cascades", "multipath", "priorities", "server-values", "query", "indexes",
       "conditional", "data-forms", "files", "defaults", "websocket",
@@ -35,7 +35,7 @@ struct RuleVectorTests {
   }
 
   @Test(
-    "Each expression grants and fails as stated, over REST and WebSockets",
+    "Each expression has the expected result, over REST and WebSockets",
     arguments: ["operators", "static", "strings", "regex", "snapshots", "auth", "query"])
   func expressions(category: String) async throws {
     try await RealtimeTestServer.run { server in

@@ -29,15 +29,15 @@ struct RulesEnforcementTests {
           #expect(try await server.rest("PUT", target, body: body).status == status, "\(path)")
         }
       }
-      // Without rules the emulator is open, also for the first request to a database.
+      // Without rules the emulator allows everything, even to the first request to a database.
       #expect(try await server.rest("PUT", "/a.json?ns=open&print=silent", body: large).status == 204)
     }
   }
 
-  @Test("Stored rules are in force after a restart; those that do not compile deny everything to users")
+  @Test("Stored rules are in force after a restart; rules that do not compile deny everything to users")
   func restart() async throws {
     let store = try MemoryStore(StoreOptions())
-    // An engine without a compiler, like an earlier version, stores every file of the right form.
+    // An engine without a rules compiler, such as that of an earlier version, stores every well-formed file.
     let first = RealtimeEngine(store: store, policy: OpenPolicy())
     for (namespace, condition) in [("good", "auth != null"), ("bad", "nonsense")] {
       let rules = try RulesFile(Array(#"{"rules":{".read":"\#(condition)"}}"#.utf8))

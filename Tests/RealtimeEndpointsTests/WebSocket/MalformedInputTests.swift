@@ -25,7 +25,7 @@ struct MalformedInputTests {
     }
 
     /// Checks that a write over REST arrives on the socket, both over the client's existing connections.
-    func isWell(_ number: Int, after name: String) async throws {
+    func expectUnaffected(_ number: Int, after name: String) async throws {
       let body = "\(number)"
       try await client.send(
         "PUT /healthy.json?ns=demo HTTP/1.1\r\nHost: h\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)")
@@ -53,10 +53,10 @@ struct MalformedInputTests {
     var name: String
     var bytes: [UInt8]
     var status: Int
-    var says: String
+    var expectedText: String
 
-    init(_ name: String, _ bytes: [UInt8], _ status: Int, _ says: String = "") {
-      (self.name, self.bytes, self.status, self.says) = (name, bytes, status, says)
+    init(_ name: String, _ bytes: [UInt8], _ status: Int, _ expectedText: String = "") {
+      (self.name, self.bytes, self.status, self.expectedText) = (name, bytes, status, expectedText)
     }
   }
 
@@ -71,14 +71,14 @@ struct MalformedInputTests {
     Case("overlong UTF-8", put("/a.json", [0x22, 0xC0, 0xAF, 0x22]), 400),
     Case("a surrogate in UTF-8", put("/a.json", [0x22, 0xED, 0xA0, 0x80, 0x22]), 400),
     Case("half a surrogate pair", put("/a.json", #""\ud83d""#), 400),
-    Case("cut off", put("/a.json", #"{"a":[1,{"b""#), 400, json),
-    Case("something behind", put("/a.json", "1 2"), 400, json),
+    Case("incomplete JSON", put("/a.json", #"{"a":[1,{"b""#), 400, json),
+    Case("text after the value", put("/a.json", "1 2"), 400, json),
     Case("not a number", put("/a.json", "NaN"), 400, json),
-    Case("too large a number", put("/a.json", "1e999"), 400),
-    Case("a bad key", put("/a.json", #"{"x/y":1}"#), 400, "couldn't parse key"),
+    Case("a number that is too large", put("/a.json", "1e999"), 400),
+    Case("an invalid key", put("/a.json", #"{"x/y":1}"#), 400, "couldn't parse key"),
     Case("a control character as key", put("/a.json", #"{"\u0001":1}"#), 400, "couldn't parse key"),
     Case(
-      "too long a key", put("/a.json", "{\"\(String(repeating: "k", count: 769))\":1}"), 400,
+      "a key that is too long", put("/a.json", "{\"\(String(repeating: "k", count: 769))\":1}"), 400,
       "couldn't parse key"),
     Case(
       "33 levels",
@@ -103,38 +103,41 @@ struct MalformedInputTests {
       "a path of 33 keys", put("/" + Array(repeating: "d", count: 33).joined(separator: "/") + ".json", "1"),
       400),
     Case("a key of 769 bytes in a path", put("/\(String(repeating: "k", count: 769)).json", "1"), 400, "768"),
-    Case("a bad namespace", get("/a.json?ns=a%2Fb"), 400, "Invalid namespace"),
+    Case("an invalid namespace", get("/a.json?ns=a%2Fb"), 400, "Invalid namespace"),
     Case(
-      "too long a namespace", get("/a.json?ns=\(String(repeating: "n", count: 201))"), 400,
+      "a namespace that is too long", get("/a.json?ns=\(String(repeating: "n", count: 201))"), 400,
       "Invalid namespace"),
     // Parameters.
     Case("a broken parameter", get("/a.json?x=%zz"), 400, "Invalid query parameter"),
     Case("broken UTF-8 in a parameter", get("/a.json?ns=%C3%28"), 400, "Invalid query parameter"),
     Case("an order without quotes", get("/a.json?orderBy=x"), 400, "orderBy"),
     Case("a bound without order", get("/a.json?startAt=1"), 400, "orderBy"),
-    Case("a bound that is no JSON", get("/a.json?orderBy=%22$key%22&startAt=%7B"), 400),
+    Case("a bound that is not JSON", get("/a.json?orderBy=%22$key%22&startAt=%7B"), 400),
     Case("a negative limit", get("/a.json?orderBy=%22$key%22&limitToFirst=-1"), 400, "limitToFirst"),
-    Case("a limit that is none", get("/a.json?orderBy=%22$key%22&limitToLast=many"), 400, "limitToLast"),
-    Case("two limits", get("/a.json?orderBy=%22$key%22&limitToFirst=1&limitToLast=1"), 400, "limitTo"),
-    Case("a printing unknown", get("/a.json?print=loud"), 400, "print must be"),
-    Case("a format unknown", get("/a.json?format=xml"), 400, "format must be"),
-    Case("a callback that is no name", get("/a.json?callback=alert(1)"), 400, "callback must be"),
-    Case("a timeout without unit", get("/a.json?timeout=5"), 400, "timeout must be"),
-    Case("too long a timeout", get("/a.json?timeout=99999999999999999999min"), 400, "timeout must be"),
-    Case("a write limit unknown", get("/a.json?writeSizeLimit=huge"), 400, "writeSizeLimit"),
-    Case("a token that is none", get("/a.json?auth=x.y"), 401, "Could not parse auth token."),
     Case(
-      "an override that is no JSON", get("/a.json?auth=owner&auth_variable_override=%7B"), 400,
+      "a limit that is not a number", get("/a.json?orderBy=%22$key%22&limitToLast=many"), 400, "limitToLast"),
+    Case("two limits", get("/a.json?orderBy=%22$key%22&limitToFirst=1&limitToLast=1"), 400, "limitTo"),
+    Case("an unknown value of print", get("/a.json?print=loud"), 400, "print must be"),
+    Case("an unknown format", get("/a.json?format=xml"), 400, "format must be"),
+    Case("a callback that is not a name", get("/a.json?callback=alert(1)"), 400, "callback must be"),
+    Case("a timeout without unit", get("/a.json?timeout=5"), 400, "timeout must be"),
+    Case(
+      "a timeout that is too long", get("/a.json?timeout=99999999999999999999min"), 400, "timeout must be"),
+    Case("an unknown write size limit", get("/a.json?writeSizeLimit=huge"), 400, "writeSizeLimit"),
+    Case("an invalid token", get("/a.json?auth=x.y"), 401, "Could not parse auth token."),
+    Case(
+      "an override that is not JSON", get("/a.json?auth=owner&auth_variable_override=%7B"), 400,
       "an object or null"),
     // HTTP.
-    Case("no HTTP", Array("\u{1}\u{2}nonsense\r\n\r\n".utf8), 400, http),
-    Case("a version unknown", Array("GET /a.json HTTP/7.9\r\nHost: h\r\n\r\n".utf8), 400, http),
-    Case("a method unknown", Array("BREW /a.json HTTP/1.1\r\nHost: h\r\n\r\n".utf8), 400, http),
+    Case("not HTTP", Array("\u{1}\u{2}nonsense\r\n\r\n".utf8), 400, http),
+    Case("an unknown version", Array("GET /a.json HTTP/7.9\r\nHost: h\r\n\r\n".utf8), 400, http),
+    Case("an unknown method", Array("BREW /a.json HTTP/1.1\r\nHost: h\r\n\r\n".utf8), 400, http),
     Case(
-      "a method not served", Array("TRACE /a.json HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n".utf8), 405
+      "an unsupported method", Array("TRACE /a.json HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n".utf8),
+      405
     ),
     Case(
-      "a length that is no number",
+      "a length that is not a number",
       Array("PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: x\r\n\r\n".utf8), 400, http),
     Case(
       "a negative length", Array("PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: -1\r\n\r\n".utf8), 400,
@@ -149,7 +152,7 @@ struct MalformedInputTests {
         "PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n1\r\n0\r\n\r\n"
           .utf8), 400, http),
     Case(
-      "a chunk's size that is no number",
+      "a chunk size that is not a number",
       Array("PUT /a.json HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n1\r\n".utf8), 400,
       http),
     Case(
@@ -177,11 +180,11 @@ struct MalformedInputTests {
       400, http),
     Case("a target of a megabyte", get("/\(String(repeating: "a", count: 1 << 20)).json"), 400, http),
     Case(
-      "HTTP/2 that breaks off",
+      "HTTP/2 that ends early",
       Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 99, 4, 0, 0, 0, 0, 7], 0),
   ]
 
-  @Test("every malformed request gets its error, and no other client notices")
+  @Test("every malformed request gets its error, and other clients are not affected")
   func requests() async throws {
     try await RealtimeTestServer.run { server in
       let bystander = try await Bystander(server)
@@ -193,12 +196,12 @@ struct MalformedInputTests {
         let text = String(decoding: await client.readToEnd(), as: UTF8.self)
         if bad.status > 0 {
           #expect(text.hasPrefix("HTTP/1.1 \(bad.status) "), "\(bad.name): \(text.prefix(300))")
-          #expect(text.contains(bad.says), "\(bad.name): \(text.prefix(600))")
-          if !bad.says.isEmpty { #expect(text.contains("\"error\" : \""), "\(bad.name)") }
+          #expect(text.contains(bad.expectedText), "\(bad.name): \(text.prefix(600))")
+          if !bad.expectedText.isEmpty { #expect(text.contains("\"error\" : \""), "\(bad.name)") }
         } else {
           #expect(!text.contains(" 200 "), "\(bad.name): \(text.prefix(300))")
         }
-        try await bystander.isWell(number, after: bad.name)
+        try await bystander.expectUnaffected(number, after: bad.name)
       }
       #expect(try await server.rest("GET", "/a.json?ns=127").body == "null")
     }
@@ -217,27 +220,27 @@ struct MalformedInputTests {
   }
 
   /// A valid message, which the tests send in malformed frames.
-  private static let fine = Array(#"{"t":"d","d":{"r":1,"a":"s","b":{}}}"#.utf8)
+  private static let validMessage = Array(#"{"t":"d","d":{"r":1,"a":"s","b":{}}}"#.utf8)
 
   private static let frames: [(name: String, bytes: [UInt8], code: Int)] = [
-    ("not masked", frame(0x81, fine, masked: false), 1002),
-    ("an empty frame, not masked", frame(0x81, [], masked: false), 1002),
-    ("the first reserved bit", frame(0xC1, fine), 1002),
-    ("the second reserved bit", frame(0xA1, fine), 1002),
-    ("the third reserved bit", frame(0x91, fine), 1002),
-    ("an unknown kind", frame(0x83, []), 1002), ("an unknown control", frame(0x8B, []), 1002),
+    ("an unmasked frame", frame(0x81, validMessage, masked: false), 1002),
+    ("an empty unmasked frame", frame(0x81, [], masked: false), 1002),
+    ("the first reserved bit", frame(0xC1, validMessage), 1002),
+    ("the second reserved bit", frame(0xA1, validMessage), 1002),
+    ("the third reserved bit", frame(0x91, validMessage), 1002),
+    ("an unknown opcode", frame(0x83, []), 1002), ("an unknown control opcode", frame(0x8B, []), 1002),
     ("binary", frame(0x82, [1, 2]), 1003),
-    ("a ping in pieces", frame(0x09, []), 1002), ("a close in pieces", frame(0x08, []), 1002),
-    ("a ping too long", frame(0x89, Array(repeating: 0, count: 126)), 1002),
-    ("a continuation of nothing", frame(0x80, [1]), 1002),
+    ("a fragmented ping", frame(0x09, []), 1002), ("a fragmented close frame", frame(0x08, []), 1002),
+    ("a ping that is too long", frame(0x89, Array(repeating: 0, count: 126)), 1002),
+    ("a continuation without a message", frame(0x80, [1]), 1002),
     ("a message inside a message", frame(0x01, [0x7B]) + frame(0x81, [0x7D]), 1002),
-    ("4 GiB announced", [0x81, 0xFF, 0, 0, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4], 1009),
-    ("2^63 bytes announced", [0x81, 0xFF, 0x80, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4], 1009),
-    ("no JSON", frame(0x81, Array("{nope".utf8)), 1007),
+    ("an announced length of 4 GiB", [0x81, 0xFF, 0, 0, 0, 1, 0, 0, 0, 0, 1, 2, 3, 4], 1009),
+    ("an announced length of 2^63 bytes", [0x81, 0xFF, 0x80, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4], 1009),
+    ("not JSON", frame(0x81, Array("{nope".utf8)), 1007),
     ("broken UTF-8", frame(0x81, [0x7B, 0x22, 0xC3, 0x28, 0x22, 0x3A, 0x31, 0x7D]), 1007),
-    ("no message", frame(0x81, Array("[1]".utf8)), 1002),
+    ("not a message", frame(0x81, Array("[1]".utf8)), 1002),
     ("60,000 arrays", frame(0x81, Array(repeating: UInt8(ascii: "["), count: 60_000)), 1002),
-    ("pieces that are not counted down", frame(0x81, Array("999999999999999999999".utf8)), 1002),
+    ("a frame count that is too large", frame(0x81, Array("999999999999999999999".utf8)), 1002),
   ]
 
   @Test("every malformed frame closes only its own socket, with the expected code")
@@ -256,32 +259,32 @@ struct MalformedInputTests {
           close?.payload.prefix(2) == [UInt8(bad.code >> 8), UInt8(bad.code & 255)],
           "\(bad.name): \(close as Any)")
         #expect(await socket.client.readToEnd().isEmpty, "\(bad.name)")
-        try await bystander.isWell(number, after: bad.name)
+        try await bystander.expectUnaffected(number, after: bad.name)
       }
     }
   }
 
   private static let messages: [(name: String, data: String, answer: String)] = [
     ("an unknown action", #"{"r":1,"a":"zz","b":{}}"#, #""s":"failure""#),
-    ("a path that is none", #"{"r":1,"a":"p","b":{"p":7,"d":1}}"#, #""s":"failure""#),
-    ("a bad path", #"{"r":1,"a":"p","b":{"p":"/a.b","d":1}}"#, #""s":"failure""#),
+    ("a path that is not a string", #"{"r":1,"a":"p","b":{"p":7,"d":1}}"#, #""s":"failure""#),
+    ("an invalid path", #"{"r":1,"a":"p","b":{"p":"/a.b","d":1}}"#, #""s":"failure""#),
     ("no body", #"{"r":1,"a":"p"}"#, #""s":"failure""#),
-    ("a bad key", #"{"r":1,"a":"p","b":{"p":"/x","d":{"a#b":1}}}"#, #""s":"failure""#),
+    ("an invalid key", #"{"r":1,"a":"p","b":{"p":"/x","d":{"a#b":1}}}"#, #""s":"failure""#),
     (
       "33 levels",
       #"{"r":1,"a":"p","b":{"p":"/x","d":"# + String(repeating: #"{"d":"#, count: 33) + "1"
         + String(repeating: "}", count: 33) + "}}", #""s":"failure""#
     ),
-    ("a bad query", #"{"r":1,"a":"q","b":{"p":"/x","t":1,"q":{"l":-1},"h":""}}"#, #""s":"failure""#),
+    ("an invalid query", #"{"r":1,"a":"q","b":{"p":"/x","t":1,"q":{"l":-1},"h":""}}"#, #""s":"failure""#),
     (
-      "an update of a path in itself", #"{"r":1,"a":"m","b":{"p":"/x","d":{"a":1,"a/b":2}}}"#,
+      "an update with a path inside another", #"{"r":1,"a":"m","b":{"p":"/x","d":{"a":1,"a/b":2}}}"#,
       #""s":"failure""#
     ),
     (
-      "a bad compound hash", #"{"r":1,"a":"q","b":{"p":"/x","h":"","ch":{"ps":["a"],"hs":[]}}}"#,
+      "an invalid compound hash", #"{"r":1,"a":"q","b":{"p":"/x","h":"","ch":{"ps":["a"],"hs":[]}}}"#,
       #""s":"failure""#
     ),
-    ("a bad credential", #"{"r":1,"a":"auth","b":{"cred":"a.b"}}"#, #""s":"invalid_token""#),
+    ("an invalid credential", #"{"r":1,"a":"auth","b":{"cred":"a.b"}}"#, #""s":"invalid_token""#),
   ]
 
   @Test("every malformed request on a socket is answered by its number, and the socket stays open")
@@ -294,7 +297,7 @@ struct MalformedInputTests {
         let answer = try await socket.next()
         #expect(answer.hasPrefix(#"{"r":1,"b":{"#) && answer.contains(bad.answer), "\(bad.name): \(answer)")
         try await socket.play([#"{"r":2,"a":"s","b":{}}"#], expect: [#"{"r":2,"b":{"s":"ok","d":""}}"#])
-        try await bystander.isWell(number, after: bad.name)
+        try await bystander.expectUnaffected(number, after: bad.name)
       }
     }
   }
@@ -307,10 +310,12 @@ struct MalformedInputTests {
   func invalidBodies(value: String) async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
-      let before = #"{"t":"d","d":{"r":1,"a":"p","b":{"d":\#(value),"p":"/x"}}}"#
-      let behind = #"{"d":{"a":"p","b":{"d":\#(value),"p":"/x"},"r":1},"t":"d"}"#
+      let numberFirst = #"{"t":"d","d":{"r":1,"a":"p","b":{"d":\#(value),"p":"/x"}}}"#
+      let numberLast = #"{"d":{"a":"p","b":{"d":\#(value),"p":"/x"},"r":1},"t":"d"}"#
       var answers: [String] = []
-      for text in [before, behind, #" { "t": "d", "d": {"a": "p","b":{"d":\#(value)}, "r" : 1 } } "#] {
+      for text in [
+        numberFirst, numberLast, #" { "t": "d", "d": {"a": "p","b":{"d":\#(value)}, "r" : 1 } } "#,
+      ] {
         try await socket.send(text: text)
         answers.append(try await socket.next())
         try await socket.play([#"{"r":2,"a":"s","b":{}}"#], expect: [#"{"r":2,"b":{"s":"ok","d":""}}"#])
@@ -327,19 +332,19 @@ struct MalformedInputTests {
       let bystander = try await Bystander(server)
       let request = Array(RawSocket.request(server, "v=5&ns=demo").utf8)
       let message = RawSocket.frame(1, Array(#"{"t":"d","d":{"r":1,"a":"p","b":{"p":"/x","d":1}}}"#.utf8))
-      let wholes: [[UInt8]] = [
+      let completeInputs: [[UInt8]] = [
         request + message, Self.put("/x.json?ns=demo", #"{"x":"yyyyyyyyyyyyyyyy"}"#),
         Array("GET /x.json?ns=demo HTTP/1.1\r\nHost: h\r\nAccept: text/event-stream\r\n\r\n".utf8),
         Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0],
       ]
-      for whole in wholes {
-        for cut in stride(from: 0, through: whole.count, by: 7) {
+      for input in completeInputs {
+        for cut in stride(from: 0, through: input.count, by: 7) {
           let client = try await RawClient.connect(server.port.port)
-          try await client.send(Array(whole[..<cut]))
+          try await client.send(Array(input[..<cut]))
           await client.close()
         }
       }
-      try await bystander.isWell(1, after: "all of them")
+      try await bystander.expectUnaffected(1, after: "all of them")
       // Only the healthy client's connections remain.
       #expect(try await eventually { server.port.connectionCount <= 2 }, "\(server.port.connectionCount)")
     }

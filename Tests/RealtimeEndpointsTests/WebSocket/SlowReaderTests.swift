@@ -78,7 +78,7 @@ struct SlowReaderTests {
     }
   }
 
-  @Test("on a slow WebSocket responses that the endpoint gives itself follow earlier pushes")
+  @Test("on a slow WebSocket the responses of the endpoint itself follow earlier pushes")
   func ownAnswers() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let slow = try await RawSocket.open(server)

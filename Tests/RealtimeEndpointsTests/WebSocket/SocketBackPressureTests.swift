@@ -36,7 +36,7 @@ final class GatePolicy: AccessPolicy {
 @Suite("Back-pressure on the Realtime Database's sockets", .timeLimit(.minutes(10)))
 struct SocketBackPressureTests {
   /// Sends messages without waiting for responses, and counts those that the socket accepted.
-  private func flood(_ socket: RawSocket, _ messages: [String]) -> NIOLockedValueBox<Int> {
+  private func sendWithoutWaiting(_ socket: RawSocket, _ messages: [String]) -> NIOLockedValueBox<Int> {
     let sent = NIOLockedValueBox(0)
     for message in messages {
       let text = #"{"t":"d","d":\#(message)}"#
@@ -53,17 +53,18 @@ struct SocketBackPressureTests {
   }
 
   /// Waits until a count no longer changes. Returns whether it is then below a bound.
-  private func settles(_ count: NIOLockedValueBox<Int>, below: Int, _ server: RealtimeTestServer) async throws
+  private func stopsGrowing(_ count: NIOLockedValueBox<Int>, below: Int, _ server: RealtimeTestServer)
+    async throws
     -> Bool
   {
     let other = try await RawSocket.open(server)
-    let question = #"{"r":1,"a":"s","b":{}}"#
+    let request = #"{"r":1,"a":"s","b":{}}"#
     return try await standstill(of: { count.withLockedValue { $0 } }, below: below) {
-      try await other.play([question], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
+      try await other.play([request], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
     } < below
   }
 
-  @Test("a connection with large pending requests is not read further, and all are answered in the end")
+  @Test("the server stops reading a connection with large pending requests, and answers all in the end")
   func bytes() async throws {
     let gate = GatePolicy()
     var limits = RealtimeEndpointLimits()
@@ -74,9 +75,9 @@ struct SocketBackPressureTests {
       // The test sends far more than the kernel's buffers on both sides hold.
       let text = String(repeating: "x", count: 1 << 20)
       let count = 48
-      let sent = flood(
+      let sent = sendWithoutWaiting(
         socket, (1...count).map { #"{"r":\#($0),"a":"p","b":{"p":"/x/\#($0)","d":"\#(text)"}}"# })
-      let isLimited = try await settles(sent, below: count, server)
+      let isLimited = try await stopsGrowing(sent, below: count, server)
       #expect(isLimited, "the server read all \(count) MiB before it answered")
       // Other connections are read and answered meanwhile.
       try await other.play([#"{"r":1,"a":"s","b":{}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
@@ -100,9 +101,10 @@ struct SocketBackPressureTests {
       let padding = String(repeating: "x", count: 1 << 20)
       try await socket.send(#"{"r":0,"a":"p","b":{"p":"/x","d":1}}"#)
       let count = 48
-      let sent = flood(socket, (1...count).map { #"{"r":\#($0),"a":"s","b":{"c":{"x":"\#(padding)"}}}"# })
+      let sent = sendWithoutWaiting(
+        socket, (1...count).map { #"{"r":\#($0),"a":"s","b":{"c":{"x":"\#(padding)"}}}"# })
       #expect(
-        try await settles(sent, below: count, server), "the server read everything before it answered")
+        try await stopsGrowing(sent, below: count, server), "the server read everything before it answered")
       gate.open()
       for number in 0...count {
         #expect(try await socket.next() == #"{"r":\#(number),"b":{"s":"ok","d":""}}"#)

@@ -50,7 +50,7 @@ struct SocketTests {
     }
   }
 
-  @Test("responses that the endpoint gives without the engine keep their order among the others")
+  @Test("responses of the endpoint itself keep their order among the engine's responses")
   func order() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -181,7 +181,7 @@ struct SocketTests {
   }
 
   @Test(
-    "rejected filtered listens leave no state, and a revoked listen is named by its query as sent")
+    "rejected filtered listens leave no state, and a revocation repeats the query as the client sent it")
   func refusedQueries() async throws {
     var limits = RealtimeEndpointLimits.standard
     limits.data.listensPerConnection = 3
@@ -212,7 +212,7 @@ struct SocketTests {
     }
   }
 
-  @Test("an update with an empty key is rejected, now and for onDisconnect")
+  @Test("an update with an empty key is rejected, also as an onDisconnect operation")
   func emptyUpdateKeys() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -241,8 +241,8 @@ struct SocketTests {
       let watcher = try await RawSocket.open(server)
       try await watcher.play(
         [#"{"r":1,"a":"q","b":{"p":"/s","h":""}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":{}}}"#])
-      let leaver = try await RawSocket.open(server)
-      try await leaver.play(
+      let disconnecting = try await RawSocket.open(server)
+      try await disconnecting.play(
         [
           #"{"r":1,"a":"o","b":{"p":"/s/a","d":1}}"#, #"{"r":2,"a":"o","b":{"p":"/s/b","d":1}}"#,
           #"{"r":3,"a":"oc","b":{"p":"/s/a","d":null}}"#, #"{"r":4,"a":"om","b":{"p":"/s","d":{"c":2}}}"#,
@@ -252,7 +252,7 @@ struct SocketTests {
           #"{"r":3,"b":{"s":"ok","d":""}}"#,
           #"{"r":4,"b":{"s":"ok","d":""}}"#,
         ])
-      await leaver.close()
+      await disconnecting.close()
       let push = try await watcher.next()
       #expect(
         push.hasPrefix(#"{"a":"m","b":{"p":"s","#) && push.contains(#""b":1"#) && push.contains(#""c":2"#),

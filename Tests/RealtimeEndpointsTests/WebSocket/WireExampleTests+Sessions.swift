@@ -62,7 +62,7 @@ extension WireExampleTests {
           #"{"a":"d","b":{"p":"private/u1","d":{"x":1}}}"#, #"{"r":3,"b":{"s":"ok","d":{}}}"#,
           #"{"r":4,"b":{"s":"invalid_token","d":"Could not parse auth token."}}"#,
         ])
-      // The listen that only the previous user may have ends as well.
+      // The listen that only the previous user is permitted ends as well.
       let rest = Set([try await socket.next(), try await socket.next()])
       #expect(
         rest == [

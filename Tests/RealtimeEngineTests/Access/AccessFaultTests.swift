@@ -55,7 +55,7 @@ struct AccessFaultTests {
     }
   }
 
-  @Test("The time of a read is the clock's, not that of the last commit")
+  @Test("Policies see the current time for a read, not the time of the last commit")
   func time() async throws {
     let engine = RealtimeEngine(
       store: try MemoryStore(), policy: Until(time: 4_000_000_000_000), now: { 4_000_000_000_000 })

@@ -1,5 +1,5 @@
-// Tests that open listens end when their permission does: by another policy, a change of what the decision has read, the
-// time, or the expiry of the caller. Nothing later than that change is delivered to them.
+// Tests that an open listen ends with its permission. A permission ends by a new policy, a change of data that the
+// decision has read, the passing of time, or the expiry of the caller. No later write is delivered to the listen.
 
 import Access
 import Locking
@@ -47,7 +47,7 @@ struct OpenListenTests {
     await database.shutdown()
   }
 
-  @Test("An idle database ends denied listens without a write, also before it has rows")
+  @Test("An idle database ends denied listens without a write, even before it has rows")
   func idle() async throws {
     let database = try await open(OpenPolicy())
     let client = Client(database)
@@ -81,7 +81,7 @@ struct OpenListenTests {
     await second.call { $0.get("none", request: $1) }
     #expect(await first.drain() == ["c room permission_denied", "3 ok null"])
     #expect(await second.drain() == ["d room/x 1", "3 ok null"])
-    // A write that changes no fact which a decision has read causes no decision.
+    // A write causes a new decision only if it changes a fact that a decision has read.
     let count = policy.count
     _ = try await database.set("settings/other", to: 1, as: .administrator)
     _ = try await database.set("members/u3", to: 1, as: .administrator)
@@ -100,7 +100,7 @@ struct OpenListenTests {
     let clock = clock
     let policy = ClosurePolicy { _, operation, view in
       guard case .listen = operation else { return .allowed }
-      // The view has the time of the batch, which is that of the store.
+      // The view has the time of the batch, which comes from the store. So the policy reads the test's clock instead.
       return clock.withLock { $0 } < 1_700_000_000_500
         ? .allow(time: true) : .deny(reason: "too late", time: true)
     }
@@ -145,7 +145,7 @@ struct OpenListenTests {
     await database.shutdown()
   }
 
-  @Test("The end of credentials is noticed without any request")
+  @Test("The expiry of credentials takes effect without any request")
   func idleExpiry() async throws {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: OwnPathPolicy()).database("expiry")
     let client = Client(database)
@@ -204,7 +204,7 @@ struct OpenListenTests {
     #expect(executor.openListens.count == 0)
   }
 
-  @Test("A session ends although its credentials expire in the same batch")
+  @Test("A session ends even if its credentials expire in the same batch")
   func closeAfterExpiry() async throws {
     let executor = OperationExecutor(
       policies: PolicySlot(OpenPolicy()), limits: .standard, cacheBytes: 1 << 20)

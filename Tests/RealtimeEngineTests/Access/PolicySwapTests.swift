@@ -1,4 +1,4 @@
-// Tests a new policy under 10,000 open listens: nothing later is delivered to those that it denies, and writes do not wait
+// Tests a new policy under 10,000 open listens. The listens that it denies receive no later write. Writes do not wait
 // for the decisions about listens that they do not match.
 
 import Access
@@ -47,7 +47,7 @@ struct PolicySwapTests {
     }
   }
 
-  @Test("Writers that never pause: no denied listen receives a value written after the new policy")
+  @Test("Under continuous writes no denied listen receives a value written after the new policy")
   func swap() async throws {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy()).database("swap")
     let collector = Collector()
@@ -58,7 +58,7 @@ struct PolicySwapTests {
     }
     while collector.responses.withLock({ $0 }) < Self.listenCount { await Task.yield() }
     let lastBefore = Guarded<Int64>(.max)
-    // Each writer counts up from 1. Values above the one at the time of the new policy are later than it.
+    // All writers take their values from one counter. Values above its count at the time of the new policy are later.
     let counter = Guarded<Int64>(0)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for writer in 0..<4 {

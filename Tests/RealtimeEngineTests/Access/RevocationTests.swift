@@ -1,5 +1,5 @@
-// Tests that the revocation of credentials ends the authentication of open connections, also of those whose request to
-// authenticate is in progress.
+// Tests that the revocation of credentials ends the authentication of open connections, even if their request to
+// authenticate is still in progress.
 
 import Access
 import Locking
@@ -18,7 +18,7 @@ struct RevocationTests {
     let other = try await engine.database("others")
     _ = try await database.update("/", [("u1/a", 1), ("u2/a", 1)], as: .administrator)
     let (revoked, kept) = (Client(database), Client(database, as: .user("u2")))
-    // A database without rows has connections as well.
+    // The database of this connection has no rows.
     let idle = Client(other, as: .user("u1"))
     await revoked.call { $0.authenticate(.user("u1"), request: $1) }
     await revoked.call { $0.listen("u1", hash: "", request: $1) }

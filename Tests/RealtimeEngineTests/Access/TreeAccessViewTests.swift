@@ -12,21 +12,21 @@ import Testing
 struct TreeAccessViewTests {
   /// Compares every answer of a view with a value in memory.
   private func compare(
-    _ view: TreeAccessView, _ state: TreeState, _ expected: Node, at path: Path, _ place: Comment
+    _ view: TreeAccessView, _ state: TreeState, _ expected: Node, at path: Path, _ context: Comment
   ) throws {
     let node = expected.descendant(path)
     let content = try view.content(at: path, state)
     switch (content, node.content) {
     case (.empty, .empty), (.children, .children): break
-    case (.leaf(let found), .leaf(let value)): #expect(found == value, place)
-    default: Issue.record("\(place): \(path) has \(content), not \(node.content)")
+    case (.leaf(let found), .leaf(let value)): #expect(found == value, context)
+    default: Issue.record("\(context): \(path) has \(content), not \(node.content)")
     }
-    #expect(try view.priority(at: path, state) == node.priority, "\(place): priority of \(path)")
+    #expect(try view.priority(at: path, state) == node.priority, "\(context): priority of \(path)")
     var last: RealtimeModel.ChildKey?
     for limit in 1...3 {
       let keys = try view.childKeys(at: path, after: last, limit: limit, state)
       let rest = node.childKeys.drop { key in last.map { key <= $0 } ?? false }
-      #expect(keys == Array(rest.prefix(limit)), "\(place): keys of \(path) after \(last?.text ?? "none")")
+      #expect(keys == Array(rest.prefix(limit)), "\(context): keys of \(path) after \(last?.text ?? "none")")
       last = keys.last ?? last
     }
   }

@@ -29,7 +29,7 @@ struct GenerationTests {
   }
 
   /// Whether the store has no pending deletes (`x`) and no generations (`g`, `n`).
-  private func isTidy(_ store: any OrderedStore) async throws -> Bool {
+  private func hasNoGarbage(_ store: any OrderedStore) async throws -> Bool {
     let counts = try await rowCounts(store, "large")
     return counts["x"] == nil && counts["g"] == nil && counts["n"] == nil
   }
@@ -47,7 +47,7 @@ struct GenerationTests {
     #expect(try await database.get("/", as: .nobody) == ["keep": 1])
     await watcher.call { $0.get("none", request: $1) }
     #expect(await watcher.drain() == ["d big/3/k7 null", "2 ok null"])
-    #expect(try await eventually { try await isTidy(store) })
+    #expect(try await eventually { try await hasNoGarbage(store) })
     #expect(try await rowCounts(store, "large")["t"] == 1)
   }
 
@@ -88,7 +88,7 @@ struct GenerationTests {
       seen += 1
       if node == new { break }
     }
-    #expect(seen > 1, "the write was over before anybody looked")
+    #expect(seen > 1, "the write finished before the first read")
     _ = try await written
     await watcher.call { $0.get("none", request: $1) }
     let pushes = await watcher.drain().filter { $0.hasPrefix("d") }
@@ -108,8 +108,8 @@ struct GenerationTests {
     ]
     #expect(await other.set("small", 1).text == "ok")
     #expect(try await database.get("big/k2", as: .nobody).isEmpty, "a small write waited for a large one")
-    for request in requests.dropLast() { #expect(await phone.answer(to: request).text == "ok") }
-    #expect(await phone.answer(to: requests[3]).text == "ok {v:1}")
+    for request in requests.dropLast() { #expect(await phone.response(to: request).text == "ok") }
+    #expect(await phone.response(to: requests[3]).text == "ok {v:1}")
     let node = try await database.get("big", as: .nobody)
     #expect(node == wide(300).setting("k2", to: "after"))
   }
@@ -140,7 +140,7 @@ struct GenerationTests {
       _ = try await database.set("docs", to: value, as: .nobody)
       #expect(try await database.get("docs", as: .nobody) == value)
       _ = try await database.set("docs", to: .empty, as: .nobody)
-      #expect(try await eventually { try await isTidy(store) })
+      #expect(try await eventually { try await hasNoGarbage(store) })
     }
   }
 
@@ -236,7 +236,7 @@ struct GenerationTests {
     else { return #expect(Bool(false), "a write with the right hash was refused") }
     #expect(try await database.get("u1", as: user) == wide(50))
     _ = try await database.set("u1", to: .empty, as: user)
-    #expect(try await eventually { try await isTidy(store) })
+    #expect(try await eventually { try await hasNoGarbage(store) })
   }
 
   @Test(

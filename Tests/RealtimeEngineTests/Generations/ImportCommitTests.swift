@@ -46,7 +46,7 @@ struct ImportCommitTests {
         == Node(json: Self.text(StagingLimits.tiny.maximumCommitsInFlight)))
   }
 
-  @Test("The last of repeated keys in an import counts, with any number of commits in flight")
+  @Test("If an import repeats a key, the last value remains, with any number of commits in flight")
   func repeatedKeys() async throws {
     for staging in [StagingLimits.tiny, StagingLimits()] {
       let database = try await open(try MemoryStore(), staging)
@@ -91,16 +91,16 @@ struct ImportCommitTests {
     _ = try await database.set("n", to: ["old": 1], as: .nobody)
     let writing = try await database.beginImport(at: "n", maximumBytes: 1 << 20, as: .nobody)
     // Each seed crashes after a longer part of the import; the last one crashes around its end.
-    let whole = text.count * (seed + 1) / 8
-    try await writing.add(Array(text[..<whole]))
-    let going = Task {
-      try await writing.add(Array(text[whole...]))
+    let sentCount = text.count * (seed + 1) / 8
+    try await writing.add(Array(text[..<sentCount]))
+    let finishing = Task {
+      try await writing.add(Array(text[sentCount...]))
       try await writing.finish()
     }
     if seed % 2 == 1 { await Task.yield() }
     // Closing only the store simulates a crash: the engine gets no chance to clean up.
     try await store.close()
-    let isAcknowledged = (try? await going.value) != nil
+    let isAcknowledged = (try? await finishing.value) != nil
     store = try await EmbeddedStore.open(directory: path, options)
     database = try await open(store)
     let found = try await database.get("n", as: .nobody)

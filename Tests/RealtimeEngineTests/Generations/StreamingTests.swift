@@ -81,19 +81,19 @@ struct StreamingTests {
     }
   }
 
-  @Test("Clearing an abandoned import, the database's first write, does not clear the next import")
+  @Test("If an import as first write is abandoned, clearing its rows does not clear the next import")
   func abandoned() async throws {
     let engine = RealtimeEngine(
       store: try MemoryStore(), policy: OpenPolicy(), limits: .standard, cacheBytes: 1 << 20,
       staging: .tiny)
     let members = (0..<2_000).map { "\"k\($0)\":\($0)" }.joined(separator: ",")
     let text = Array("{\(members)}".utf8)
-    func giveUp() async throws {
+    func abandonImport() async throws {
       let writing = try await engine.database("stream").beginImport(
         at: "bad", maximumBytes: 1 << 30, as: .nobody)
       try await writing.add(text.dropLast())
     }
-    try await giveUp()
+    try await abandonImport()
     #expect(engine.openDatabase("stream") != nil)
     try await send(text, to: "good", of: engine.database("stream"), piece: 500)
     #expect(try await engine.database("stream").get("/", as: .nobody) == ["good": Node(json: text)])
@@ -156,8 +156,8 @@ struct StreamingTests {
     _ = await (watcher.drain(), tagged.drain())
     let data = Node.object((0..<300).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })
     let text = Node.leaf(.string(String(repeating: "x", count: 1_200)))
-    let whole: Node = ["data": data, "other": ["x": 1, "y": 2], "small": ["a": text, "b": text]]
-    try await send(whole.json(), to: "/", of: database, piece: 500)
+    let importedValue: Node = ["data": data, "other": ["x": 1, "y": 2], "small": ["a": text, "b": text]]
+    try await send(importedValue.json(), to: "/", of: database, piece: 500)
     await watcher.call { $0.get("none", request: $1) }
     await tagged.call { $0.get("none", request: $1) }
     // Each small value fits a response. All values together exceed the limit with `small/b`, the last one.
@@ -191,15 +191,15 @@ struct StreamingTests {
     }
     try await generation.waitUntilDurable()
     let executor = database.runner.executor
-    let place = RealtimeOperation.Action.installImport("/", ImportedTree(generation, summary))
-    let pass = try await store.execute(validating: nil) { writer in
+    let install = RealtimeOperation.Action.installImport("/", ImportedTree(generation, summary))
+    let result = try await store.execute(validating: nil) { writer in
       try executor.run(
-        [RealtimeOperation(place, from: .call(.nobody) { _ in })], in: writer, SessionJournal(),
+        [RealtimeOperation(install, from: .call(.nobody) { _ in })], in: writer, SessionJournal(),
         mayDefer: false)
     }.result
     var revoked: [Path] = []
     var received: [Path] = []
-    for step in pass.steps {
+    for step in result.steps {
       switch step {
       case .unlisten(_, let name, revoked: let error?) where error == .tooBig: revoked.append(name.path)
       case .write(let changes, windows: _): received += changes.map(\.path)
@@ -207,7 +207,7 @@ struct StreamingTests {
       }
     }
     #expect(revoked == ["data"] && received == ["data/k7"])
-    #expect(pass.deferred.isEmpty)
+    #expect(result.deferred.isEmpty)
     #expect(try await database.get("data/k99", as: .nobody) == 99)
   }
 
@@ -221,7 +221,7 @@ struct StreamingTests {
       try await writing.add(Array(#"{"x":1,"y":2,"#.utf8))
       // Leaving this scope without `finish()` abandons the import.
     }
-    try await breakOff(database)
+    try await beginInvalidImports(database)
     #expect(try await database.get("/", as: .nobody).text == "{a:{b:1}}")
     #expect(
       try await eventually {
@@ -230,7 +230,7 @@ struct StreamingTests {
       })
   }
 
-  private func breakOff(_ database: RealtimeDatabase) async throws {
+  private func beginInvalidImports(_ database: RealtimeDatabase) async throws {
     let broken = try await database.beginImport(at: "a", maximumBytes: 1_000, as: .nobody)
     try await broken.add(Array(#"{"x":1,"#.utf8))
     await #expect(throws: RealtimeError.self) { try await broken.add(Array("]".utf8)) }

@@ -1,5 +1,5 @@
-// Tests index rows. Their keys sort in the protocol's order, they always match the values, and a query reads
-// only the rows of its window: the children that it selects.
+// Tests index rows. Their keys sort in the protocol's order, and they always match the values. A query reads only the
+// rows of its window, the children that it selects.
 
 import Access
 import EmbeddedStore
@@ -33,9 +33,9 @@ struct IndexTests {
       default: return .leaf(values.leaf())
       }
     }
-    let places = (0..<200).map { _ in SortKey(value: value(), key: ChildKey(values.key())) }
-    for a in places {
-      for b in places {
+    let sortKeys = (0..<200).map { _ in SortKey(value: value(), key: ChildKey(values.key())) }
+    for a in sortKeys {
+      for b in sortKeys {
         let (x, y) = (IndexRows.row(a).key, IndexRows.row(b).key)
         #expect(x.lexicographicallyPrecedes(y) == (a < b), "\(a) \(b)")
       }
@@ -60,7 +60,7 @@ struct IndexTests {
     }
     await #expect(throws: RealtimeError.tooBig) { try await database.get("notes", as: .nobody) }
     try await publish(Self.rules, in: database)
-    try await built(store, "indexes")
+    try await waitUntilBuilt(store, "indexes")
     func keys(_ query: QuerySpec) async throws -> [String] {
       let found = try await database.get("notes", query: query, as: .nobody)
       return found.sortedChildren(by: query.ordering).compactMap { $0.node.child("due").leafValue?.number }
@@ -106,7 +106,7 @@ struct IndexTests {
     let database = try await RealtimeEngine(store: store, policy: OpenPolicy(), cacheBytes: 0)
       .database("gone")
     try await publish(Self.rules, in: database)
-    try await built(store, "gone")
+    try await waitUntilBuilt(store, "gone")
     var model = Node.object([
       ("n1", .object([("due", 5)], priority: .number(1))), ("n2", ["due": 7]),
       ("n3", .object([("a", .object([("b", 1)], priority: .number(2)))], priority: .number(3))),
@@ -166,13 +166,13 @@ struct IndexTests {
         try await publish(Self.rules, in: database)
       }
       for n in 0..<20 {
-        let place = Path(keys: ["notes", ChildKey("n\((round * 997 + n * 313) % 6_500)")])
+        let location = Path(keys: ["notes", ChildKey("n\((round * 997 + n * 313) % 6_500)")])
         let value: Node = n % 3 == 0 ? .empty : ["due": .leaf(.int(Int64(n))), "a": ["b": true]]
-        _ = try await database.set(place, to: value, as: .administrator)
-        model = model.setting(place, to: value)
+        _ = try await database.set(location, to: value, as: .administrator)
+        model = model.setting(location, to: value)
       }
       if round == kills + 1 {
-        try await built(store, "resume")
+        try await waitUntilBuilt(store, "resume")
         #expect(
           try await rows(store, "resume") == expectedRows(model, try RulesFile(Array(Self.rules.utf8)).root))
         let query = QuerySpec(ordering: .child("due"), limit: .first(40))
@@ -198,10 +198,10 @@ struct IndexTests {
       for _ in 0..<40 { await program.step() }
       try await program.check()
       try await program.checkReads(10)
-      try await built(store, "rows")
+      try await waitUntilBuilt(store, "rows")
       try await program.checkReads(10)
       let rules = try #require(program.rules)
-      #expect(try await rows(store, "rows") == expectedRows(program.model, rules.root), program.place)
+      #expect(try await rows(store, "rows") == expectedRows(program.model, rules.root), program.context)
     }
     await engine.shutdown()
   }
@@ -222,7 +222,7 @@ struct IndexTests {
       _ = try await database.set("notes", to: value, as: .administrator)
       model = model.setting("notes", to: value)
       #expect(try await database.get("notes", query: query, as: .nobody) == value.window(query))
-      try await built(store, "large")
+      try await waitUntilBuilt(store, "large")
       #expect(try await database.get("notes", query: query, as: .nobody) == value.window(query))
       #expect(
         try await rows(store, "large") == expectedRows(model, try RulesFile(Array(Self.rules.utf8)).root))
@@ -259,7 +259,7 @@ struct IndexTests {
   }
 
   /// Waits until no build is pending.
-  private func built(_ store: any OrderedStore, _ name: String) async throws {
+  private func waitUntilBuilt(_ store: any OrderedStore, _ name: String) async throws {
     let database = try await store.database(named: "realtime/\(name)", history: .activeReadersOnly)
     let deadline = ContinuousClock.now + .seconds(60)
     while try await database.read(at: nil, { try !IndexBuilds(in: $0).all.isEmpty }) {

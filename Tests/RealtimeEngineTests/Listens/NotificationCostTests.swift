@@ -25,7 +25,7 @@ struct NotificationCostTests {
   }
 
   @Test("Pushing a complete location needs few row reads: the write already contains its value")
-  func whole() async throws {
+  func completeLocation() async throws {
     let wide = Node.object((0..<2_000).map { (ChildKey("k\($0)"), .leaf(.int(Int64($0)))) })
     let update = RealtimeWrite.update("/", [("c/a", .empty), ("c/b", wide), ("d", 1)])
     var visited: [Int] = []

@@ -32,7 +32,7 @@ struct PriorityPushTests {
       ),
       (["c": ["a": 1]], [("c/.priority", three), ("c/b", 2)], "m p/c {.priority:3,b:2}"),
     ] as [(Node, [(Path, Node)], String)])
-  func whole(before: Node, changes: [(Path, Node)], received: String) async throws {
+  func completeLocation(before: Node, changes: [(Path, Node)], received: String) async throws {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy()).database("demo")
     _ = try await database.set("keep", to: 1, as: .administrator)
     _ = try await database.set("p", to: before.setting("keep", to: 1), as: .administrator)
@@ -44,7 +44,7 @@ struct PriorityPushTests {
   }
 
   @Test("A location without a priority is sent path by path")
-  func none() async throws {
+  func separatePaths() async throws {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy()).database("demo")
     _ = try await database.set("p", to: ["c": ["a": 1], "keep": 1], as: .administrator)
     let client = Client(database)
@@ -55,7 +55,7 @@ struct PriorityPushTests {
   }
 
   @Test(
-    "If a list's priority was removed, a resumed listen gets the complete list, because ranges cannot remove it"
+    "A resumed listen on a list that lost its priority gets the complete list: ranges cannot remove priorities"
   )
   func resumedList() async throws {
     let held = Node.object([("-Na", ["t": 1]), ("-Nb", ["t": 2])], priority: .number(3))

@@ -1,6 +1,6 @@
-// Tests which default listens (without filter or limit) of a connection a write notifies. The topmost one
-// covers all below it, so only topmost listens receive pushes. The tests compare with this definition, and
-// count the lookups of ancestors.
+// Tests which default listens (without filter or limit) of one connection receive the push of a write. A default
+// listen covers all default listens below it, so only the topmost ones receive pushes. The tests compare with this
+// definition, and count the lookups of ancestors.
 
 import Access
 import RandomModels
@@ -24,20 +24,20 @@ struct ShadowingTests {
       }
     }
 
-    func start(_ path: Path, _ which: Int = 0, _ query: QuerySpec = .default, tag: Int64? = nil) {
+    func start(_ path: Path, _ index: Int = 0, _ query: QuerySpec = .default, tag: Int64? = nil) {
       let listen = RealtimeOperation.Listen(path: path, query: query, tag: tag, hash: "", compoundHash: nil)
       fanOut.run([
-        .listen(connections[which], listen, .empty, PreparedListen(), warnings: [], request: nil)
+        .listen(connections[index], listen, .empty, PreparedListen(), warnings: [], request: nil)
       ])
     }
 
-    func stop(_ path: Path, _ which: Int = 0, tag: Int64? = nil) {
-      fanOut.run([.unlisten(connections[which], ListenName(path: path, tag: tag), revoked: nil)])
+    func stop(_ path: Path, _ index: Int = 0, tag: Int64? = nil) {
+      fanOut.run([.unlisten(connections[index], ListenName(path: path, tag: tag), revoked: nil)])
     }
 
-    mutating func end(_ which: Int) {
-      fanOut.run([.end(connections[which], notifiesClient: false)])
-      connections[which] = ConnectionState(name: "\(which)", caller: .nobody, sink: RecordingSink(group))
+    mutating func end(_ index: Int) {
+      fanOut.run([.end(connections[index], notifiesClient: false)])
+      connections[index] = ConnectionState(name: "\(index)", caller: .nobody, sink: RecordingSink(group))
     }
 
     /// Writes to these locations at once. Returns the paths and tags of each connection's pushes.
@@ -48,14 +48,14 @@ struct ShadowingTests {
       fanOut.run([.write(paths.map { Change(path: $0, value: node, before: nil) }, windows: [:])])
       var received = [[Set<String>]](repeating: [], count: connections.count)
       for delivery in group.take().flatMap({ $0 }) {
-        guard let which = connections.firstIndex(where: { $0.sink === delivery.sink }) else { continue }
+        guard let index = connections.firstIndex(where: { $0.sink === delivery.sink }) else { continue }
         for case .push(let push) in delivery.outputs {
           let tag = push.tag.map { " #\($0)" } ?? ""
           switch push.body {
-          case .set: received[which].append(["\(push.path)\(tag)"])
+          case .set: received[index].append(["\(push.path)\(tag)"])
           case .merge(let parts):
-            received[which].append(Set(parts.map { "\(push.path.appending($0.path))\(tag)" }))
-          default: received[which].append(["?"])
+            received[index].append(Set(parts.map { "\(push.path.appending($0.path))\(tag)" }))
+          default: received[index].append(["?"])
           }
         }
       }
@@ -77,66 +77,67 @@ struct ShadowingTests {
   @Test(
     "A connection receives each write once, through its topmost listen, however listens start and end",
     arguments: 0..<20)
-  func definition(seed: Int) {
+  func receivesOnce(seed: Int) {
     var random = RandomNodes(seed: UInt64(9_100 + seed))
-    func path(_ most: Int = 6) -> Path {
-      Path(keys: (0..<random.below(most + 1)).map { _ in ChildKey(["a", "b"][random.below(2)]) })
+    func path(_ maximumDepth: Int = 6) -> Path {
+      Path(keys: (0..<random.below(maximumDepth + 1)).map { _ in ChildKey(["a", "b"][random.below(2)]) })
     }
     var stage = Stage(5)
     var listens = [Set<Path>](repeating: [], count: 5)
     let filtered = QuerySpec(ordering: .value, limit: .last(1))
     for step in 0..<300 {
-      let which = random.below(5)
-      let place = path()
+      let index = random.below(5)
+      let location = path()
       switch random.below(20) {
       case 0:
-        stage.end(which)
-        listens[which] = []
+        stage.end(index)
+        listens[index] = []
       case 1:
         // A filtered query under the same name replaces the default listen. Then the listen ends or becomes
         // the default one again.
-        stage.start(place, which, filtered)
+        stage.start(location, index, filtered)
         if random.below(2) == 0 {
-          stage.stop(place, which)
-          listens[which].remove(place)
+          stage.stop(location, index)
+          listens[index].remove(location)
         } else {
-          stage.start(place, which)
-          listens[which].insert(place)
+          stage.start(location, index)
+          listens[index].insert(location)
         }
       case 2, 3, 4:
-        // Starts or ends a default listen. The ended one need not exist.
+        // Starts or ends a default listen. The listen to end may not exist.
         if random.below(2) == 0 {
-          stage.start(place, which)
-          listens[which].insert(place)
+          stage.start(location, index)
+          listens[index].insert(location)
         } else {
-          stage.stop(place, which)
-          listens[which].remove(place)
+          stage.stop(location, index)
+          listens[index].remove(location)
         }
       default:
-        if listens[which].remove(place) != nil {
-          stage.stop(place, which)
+        if listens[index].remove(location) != nil {
+          stage.stop(location, index)
         } else {
-          listens[which].insert(place)
-          stage.start(place, which)
+          listens[index].insert(location)
+          stage.start(location, index)
         }
       }
       if random.below(2) == 0 { continue }
       var changes: [Path] = []
       for _ in 0...random.below(3) {
-        let place = path(7)
-        changes.removeAll { place.contains($0) || $0.contains(place) }
-        changes.append(place)
+        let location = path(7)
+        changes.removeAll { location.contains($0) || $0.contains(location) }
+        changes.append(location)
       }
       changes.sort()
       let received = stage.write(changes, step)
-      for which in 0..<5 {
-        let wanted = expected(listens[which], changes)
+      for index in 0..<5 {
+        let expectedPushes = expected(listens[index], changes)
         #expect(
-          received[which].count == wanted.count, "seed \(seed), step \(step): \(received[which]), \(wanted)")
-        #expect(Set(received[which]) == Set(wanted), "seed \(seed), step \(step)")
+          received[index].count == expectedPushes.count,
+          "seed \(seed), step \(step): \(received[index]), \(expectedPushes)")
+        #expect(Set(received[index]) == Set(expectedPushes), "seed \(seed), step \(step)")
       }
     }
-    for which in 0..<5 { stage.end(which) }
+    for index in 0..<5 { stage.end(index) }
     #expect(stage.fanOut.root.isEmpty)
   }
 
@@ -153,7 +154,7 @@ struct ShadowingTests {
     }
     #expect(lookupCount == 0)
     #expect(stage.write(["x/a/b/c/k5"], 1) == [[["x/a/b/c/k5"]]])
-    #expect(lookupCount == 5, "k5 and what is above it")
+    #expect(lookupCount == 5, "k5 and its ancestors")
     #expect(stage.write(["x/a/b/c/k5"], 2) == [[["x/a/b/c/k5"]]])
     #expect(lookupCount == 5, "nothing has changed")
     stage.start("x")
@@ -172,7 +173,7 @@ struct ShadowingTests {
   @Test("A connection's only listen needs no ancestor checks")
   func singleListen() {
     let stage = Stage(3)
-    for which in 0..<3 { stage.start("a/b/c", which) }
+    for index in 0..<3 { stage.start("a/b/c", index) }
     #expect(stage.write(["a/b/c/d"], 1) == [[Set<String>]](repeating: [["a/b/c/d"]], count: 3))
     #expect(stage.connections.allSatisfy { $0.output.defaults.lookupCount == 0 })
   }

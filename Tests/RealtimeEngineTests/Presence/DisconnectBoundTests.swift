@@ -48,7 +48,7 @@ struct DisconnectBoundTests {
     database = try await open(store)
     for path in acknowledged {
       let node = try await database.get(path, as: .nobody)
-      #expect(node.childCount == 400, "\(path.last?.text ?? "") was acknowledged and did not happen")
+      #expect(node.childCount == 400, "\(path.last?.text ?? "") was acknowledged and not performed")
     }
     try await store.close()
   }

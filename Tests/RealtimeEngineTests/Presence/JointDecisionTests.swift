@@ -38,7 +38,7 @@ struct JointDecisionTests {
     #expect(value.descendant("pairs").text == "{p150:{b:1},p250:{b:1},p50:{b:1}}")
   }
 
-  @Test("Operations after more conflicts than are decided are dropped and reported")
+  @Test("Operations after the maximum number of decided conflicts are dropped and reported")
   func bound() async throws {
     let reports = Guarded<[String]>([])
     let database = try await RealtimeEngine(
@@ -63,7 +63,7 @@ struct JointDecisionTests {
   }
 }
 
-/// Denies writes that leave both children `a` and `b` of a child of `pairs`.
+/// Denies writes after which a child of `pairs` has both children `a` and `b`.
 private struct PairPolicy: AccessPolicy {
   typealias Product = RealtimeAccess
   func decide(

@@ -108,7 +108,7 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{a:{-b:2},b:{2:2}}")
   }
 
-  @Test("Cancelling a path inside a registered value keeps every part next to the path registered")
+  @Test("Cancelling a path inside a registered value keeps the siblings along the path registered")
   func cancelBelow() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database)
@@ -254,7 +254,7 @@ struct OnDisconnectTests {
   }
 
   @Test(
-    "A registered update is performed completely or not at all, and other operations without it",
+    "A registered update with a denied value is dropped completely, and other operations are performed",
     arguments: [false, true])
   func deniedUpdate(crashes: Bool) async throws {
     let store = try MemoryStore()
@@ -344,8 +344,8 @@ struct OwnPathPolicy: AccessPolicy {
   }
 }
 
-/// Denies writes that leave one of `pair/a` and `pair/b`, writes that leave two seats, and, once `closed` exists, writes of
-/// the key `guarded`.
+/// Denies writes after which only one of `pair/a` and `pair/b` exists, and writes after which both seats exist. Once
+/// `closed` exists, it also denies writes of the key `guarded`.
 private struct SharedFactsPolicy: AccessPolicy {
   typealias Product = RealtimeAccess
   func decide(

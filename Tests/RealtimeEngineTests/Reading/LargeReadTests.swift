@@ -41,8 +41,8 @@ struct LargeReadTests {
       expected = expected.setting(Path("k\(round)/v"), to: value)
     }
     #expect(await slow.drain().isEmpty, "a small write waited for a large listen")
-    #expect(await slow.answer(to: listen).text == "ok")
-    #expect(await slow.answer(to: behind).text == "ok null")
+    #expect(await slow.response(to: listen).text == "ok")
+    #expect(await slow.response(to: behind).text == "ok null")
     _ = try await database.set("big/last", to: 1, as: .nobody)
     await slow.call { $0.get("none", request: $1) }
     var replica = Replica()
@@ -64,10 +64,10 @@ struct LargeReadTests {
       await phone.send { $0.set("big/k2", to: "mine", request: $1) },
     ]
     for request in requests where request != requests[1] {
-      #expect(await phone.answer(to: request).text == "ok")
+      #expect(await phone.response(to: request).text == "ok")
     }
     let before = wide(50)
-    #expect(await phone.answer(to: requests[1]).text == "ok \(before.text)")
+    #expect(await phone.response(to: requests[1]).text == "ok \(before.text)")
     let pushes = await phone.drain().filter { $0.hasPrefix("d") }
     #expect(pushes == ["d big \(before.setting("k1", to: nil).text)", "d big/k2 'mine'"])
   }
@@ -86,12 +86,12 @@ struct LargeReadTests {
     ]
     #expect(await Client(database).set("small", 1).text == "ok")
     let before = wide(200).setting("k99", to: "before").window(query)
-    #expect(await phone.answer(to: requests[0]).text == "ok")
-    #expect(await phone.answer(to: requests[1]).text == "ok \(before.text)")
-    #expect(await phone.answer(to: requests[2]).text == "ok")
-    #expect(await phone.answer(to: requests[3]).text == "ok {k99:'after'}")
+    #expect(await phone.response(to: requests[0]).text == "ok")
+    #expect(await phone.response(to: requests[1]).text == "ok \(before.text)")
+    #expect(await phone.response(to: requests[2]).text == "ok")
+    #expect(await phone.response(to: requests[3]).text == "ok {k99:'after'}")
     let order = await phone.takeOutputs().compactMap { outputs -> Int64? in
-      if case .answer(let request, _) = outputs { request } else { nil }
+      if case .response(let request, _) = outputs { request } else { nil }
     }
     #expect(order == requests)
   }
@@ -149,14 +149,14 @@ struct LargeReadTests {
       var outputs: [Client.Output] = []
       for _ in 0..<3 {
         let request = await client.send { $0.get(path, request: $1) }
-        guard case .value(let now) = await client.answer(to: request) else {
+        guard case .value(let now) = await client.response(to: request) else {
           return #expect(Bool(false), "no value")
         }
         outputs += await client.takeOutputs()
         // The pushes before the read's response contain all changes before the read.
         while !outputs.isEmpty {
           let next = outputs.removeFirst()
-          if case .answer(request, _) = next { break }
+          if case .response(request, _) = next { break }
           if case .push(let push) = next { replica.apply(push) }
         }
         let known = replica.values[name] ?? .empty
@@ -259,8 +259,8 @@ struct LargeReadTests {
     let client = Client(database)
     let stale = await client.send { $0.set("big", to: 1, ifHash: "other", request: $1) }
     let right = await client.send { $0.set("big", to: 1, ifHash: wide(60).hash, request: $1) }
-    #expect(await client.answer(to: stale).text == "datastale")
-    #expect(await client.answer(to: right).text == "ok")
+    #expect(await client.response(to: stale).text == "datastale")
+    #expect(await client.response(to: right).text == "ok")
   }
 
   @Test("Many filtered listens on one location share its sort orders, and show the latest value")
@@ -275,11 +275,11 @@ struct LargeReadTests {
     let clients = (0..<12).map { _ in Client(database) }
     var queries: [(client: Client, name: ListenName, query: QuerySpec)] = []
     var requests: [(Client, Int64)] = []
-    for (which, client) in clients.enumerated() {
+    for (position, client) in clients.enumerated() {
       for number in 0..<10 {
-        let limit = 1 + (which * 10 + number) % 37
+        let limit = 1 + (position * 10 + number) % 37
         var query = QuerySpec(ordering: .value, limit: number % 2 == 0 ? .first(limit) : .last(limit))
-        if number % 3 == 0 { query.start = .init(.int(Int64(which * 20 + number))) }
+        if number % 3 == 0 { query.start = .init(.int(Int64(position * 20 + number))) }
         if number == 9 { query.limit = nil }
         let name = ListenName(path: "big", tag: Int64(number))
         queries.append((client, name, query))
@@ -294,7 +294,7 @@ struct LargeReadTests {
       #expect(await first.set(Path(keys: ["big", key]), value).text == "ok")
       expected = expected.settingChild(key, to: value)
     }
-    for (client, request) in requests { #expect(await client.answer(to: request).text == "ok no_index") }
+    for (client, request) in requests { #expect(await client.response(to: request).text == "ok no_index") }
     _ = await first.set("big/last", 1)
     expected = expected.settingChild("last", to: 1)
     for client in clients {
@@ -325,9 +325,9 @@ struct LargeReadTests {
     let listen = await reader.send { $0.listen("big", hash: "", request: $1) }
     let later = await writer.send { $0.set("big/k2", to: "lost too", request: $1) }
     gated.unblock(failing: .unavailable("the disk is full"))
-    #expect(await writer.answer(to: write).text != "ok")
-    #expect(await writer.answer(to: later).text != "ok")
-    #expect(await reader.answer(to: listen).text == "ok")
+    #expect(await writer.response(to: write).text != "ok")
+    #expect(await writer.response(to: later).text != "ok")
+    #expect(await reader.response(to: listen).text == "ok")
     #expect(await reader.drain().first == "d big \(wide(300).text)")
   }
 

@@ -36,7 +36,7 @@ struct BusyConnectionTests {
     }
   }
 
-  @Test("If a connection with many listens queued many caller changes, another's write waits for one of them")
+  @Test("A write waits for at most one of the caller changes that a connection with many listens queued")
   func reauthorization() async throws {
     let (engine, policy) = (GatedEngine(), RecordingPolicy())
     let store = try EngineStore(engine, StoreOptions())
@@ -63,8 +63,8 @@ struct BusyConnectionTests {
     }
     writes.append(await b.send { $0.set("w", to: 1, request: $1) })
     engine.unblock()
-    for request in writes { #expect(await b.answer(to: request).text == "ok") }
-    for request in changes { #expect(await a.answer(to: request).text == "ok") }
+    for request in writes { #expect(await b.response(to: request).text == "ok") }
+    for request in changes { #expect(await a.response(to: request).text == "ok") }
     #expect(policy.decisions.withLock { $0 } == ["u1", "w"] + (2...20).map { "u\($0)" })
     #expect(await a.drain().contains("c l/1 permission_denied"))
   }

@@ -37,7 +37,7 @@ struct FailedBatchTests {
     try await withTooLargeNeighbour(database) {
       request = await phone.send { $0.authenticate(.nobody, request: $1) }
     }
-    #expect(await phone.answer(to: request).text == "ok")
+    #expect(await phone.response(to: request).text == "ok")
     _ = try await database.set("u1/secret", to: 1, as: .administrator)
     #expect(await phone.call { $0.get("u1", request: $1) }.text == "permission_denied")
     #expect(await phone.drain() == ["c u1 permission_denied", "2 ok", "3 permission_denied"])
@@ -71,7 +71,7 @@ struct FailedBatchTests {
     try await withTooLargeNeighbour(database) {
       request = await phone.send { $0.onDisconnectSet("u1/x", to: 1, request: $1) }
     }
-    #expect(await phone.answer(to: request).text == "ok")
+    #expect(await phone.response(to: request).text == "ok")
     let second = try await open(store)
     #expect(try await second.get("u1/x", as: .administrator) == 1)
   }

@@ -1,4 +1,4 @@
-// The operation queue keeps each connection's order, and shares batches fairly between resumed and new
+// Tests that the operation queue keeps each connection's order, and shares batches fairly between resumed and new
 // operations.
 
 import Access
@@ -41,36 +41,36 @@ struct OperationQueueTests {
     }
     for round in 0..<120 {
       for _ in 0..<values.below(12) {
-        let which = values.below(5)
-        let isAppended = queue.append(operation(connections[which], sent[which]))
+        let index = values.below(5)
+        let isAppended = queue.append(operation(connections[index], sent[index]))
         #expect(isAppended)
-        sent[which] += 1
+        sent[index] += 1
       }
       if !held.isEmpty, values.below(2) == 0 { queue.resume(held.remove(at: values.below(held.count))) }
       queue.wake()
-      var put: [RealtimeOperation] = []
+      var deferred: [RealtimeOperation] = []
       for operation in await queue.next() ?? [] {
-        let (which, request) = number(operation)
+        let (index, request) = number(operation)
         // Like a real batch: after a connection's deferred operation its later operations are blocked.
-        if put.contains(where: { number($0).connection == which }) || values.below(4) == 0 {
-          let isFirst = !put.contains { number($0).connection == which }
-          put.append(isFirst ? operation.deferred(.nextBatch) : operation.blocked)
+        if deferred.contains(where: { number($0).connection == index }) || values.below(4) == 0 {
+          let isFirst = !deferred.contains { number($0).connection == index }
+          deferred.append(isFirst ? operation.deferred(.nextBatch) : operation.blocked)
           if isFirst { held.append(operation.deferred(.nextBatch)) }
         } else {
-          #expect(request == done[which], "seed \(seed), round \(round)")
-          done[which] += 1
+          #expect(request == done[index], "seed \(seed), round \(round)")
+          done[index] += 1
         }
       }
-      queue.hold(put)
+      queue.hold(deferred)
     }
     while done != sent {
       for operation in held { queue.resume(operation) }
       held = []
       queue.wake()
       for operation in await queue.next() ?? [] {
-        let (which, request) = number(operation)
-        #expect(request == done[which], "seed \(seed)")
-        done[which] += 1
+        let (index, request) = number(operation)
+        #expect(request == done[index], "seed \(seed)")
+        done[index] += 1
       }
     }
   }
@@ -79,25 +79,25 @@ struct OperationQueueTests {
   func abandoned() async {
     let queue = OperationQueue()
     let (abandoned, other) = (connection("gone"), connection("other"))
-    func ask(_ action: RealtimeOperation.Action, _ connection: ConnectionState? = nil) {
+    func submit(_ action: RealtimeOperation.Action, _ connection: ConnectionState? = nil) {
       _ = queue.append(RealtimeOperation(action, from: .connection(connection ?? abandoned, request: nil)))
     }
     let query = QuerySpec(ordering: .value, limit: .last(1))
     func listen(_ tag: Int64) -> RealtimeOperation.Action {
       .listen(.init(path: "a", query: query, tag: tag, hash: "", compoundHash: nil))
     }
-    for tag in 0..<2_000 { ask(listen(Int64(tag))) }
-    ask(.get("a", query))
-    ask(.authenticate(.administrator))
-    ask(.write(.set("a", 1), hash: nil))
-    ask(.getShallow("a", query))
-    ask(.unlisten("a", tag: 1))
-    ask(.onDisconnect(.set("b", 2)))
-    ask(.cancelOnDisconnect("c"))
+    for tag in 0..<2_000 { submit(listen(Int64(tag))) }
+    submit(.get("a", query))
+    submit(.authenticate(.administrator))
+    submit(.write(.set("a", 1), hash: nil))
+    submit(.getShallow("a", query))
+    submit(.unlisten("a", tag: 1))
+    submit(.onDisconnect(.set("b", 2)))
+    submit(.cancelOnDisconnect("c"))
     _ = abandoned.markClosed()
-    ask(.close)
-    ask(listen(1), other)
-    ask(.get("a", query), other)
+    submit(.close)
+    submit(listen(1), other)
+    submit(.get("a", query), other)
     let batch = await queue.next() ?? []
     let kinds = batch.map { operation -> String in
       switch operation.action {

@@ -63,7 +63,7 @@ struct PipelineTests {
     #expect(
       try await database.get("n", as: .administrator).isEmpty, "a read shows a write that is not durable")
     engine.unblock()
-    _ = await (a.answer(to: first), b.answer(to: second), b.answer(to: third))
+    _ = await (a.response(to: first), b.response(to: second), b.response(to: third))
     #expect(await b.drain() == ["d n/a 1", "d n/b 2", "2 ok", "3 ok {a:1,b:2}"])
   }
 
@@ -87,12 +87,12 @@ struct PipelineTests {
     let fifth = await a.send { $0.set("z", to: 1, request: $1) }
     let sixth = await c.send { $0.get("x", request: $1) }
     engine.unblock(failing: StoreError(.unavailable, "the disk is gone"))
-    #expect(await a.answer(to: first).text == "unavailable")
-    #expect(await b.answer(to: second).text == "ok")
-    #expect(await b.answer(to: third).text == "unavailable")
-    #expect(await c.answer(to: fourth).text == "ok")
-    #expect(await a.answer(to: fifth).text == "unavailable")
-    #expect(await c.answer(to: sixth).text == "ok null")
+    #expect(await a.response(to: first).text == "unavailable")
+    #expect(await b.response(to: second).text == "ok")
+    #expect(await b.response(to: third).text == "unavailable")
+    #expect(await c.response(to: fourth).text == "ok")
+    #expect(await a.response(to: fifth).text == "unavailable")
+    #expect(await c.response(to: sixth).text == "ok null")
     #expect(await b.drain() == ["c private permission_denied", "3 ok", "4 unavailable"])
     #expect(await c.drain() == ["1 ok", "2 ok null"])
     #expect(await a.set("x", 2).text == "unavailable")

@@ -43,9 +43,9 @@ struct WideTransactionTests {
     }
     let third = await client.send { $0.get("wide", request: $1) }
     #expect(await other.set("aside", 1).text == "ok")
-    #expect(await client.answer(to: first).text == "ok")
-    #expect(await client.answer(to: second).text == "ok")
-    #expect(await client.answer(to: third).text == "ok {n:2}")
+    #expect(await client.response(to: first).text == "ok")
+    #expect(await client.response(to: second).text == "ok")
+    #expect(await client.response(to: third).text == "ok {n:2}")
     #expect(await other.call { $0.get("wide", request: $1) }.text == "ok {n:2}")
   }
 

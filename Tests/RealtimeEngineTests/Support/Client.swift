@@ -20,7 +20,7 @@ actor Client {
 
   enum Output: Sendable {
     case push(RealtimePush)
-    case answer(Int64, RealtimeResponse)
+    case response(Int64, RealtimeResponse)
     case authRevoked(RealtimeError)
     case ended
   }
@@ -28,7 +28,7 @@ actor Client {
   nonisolated let connection: RealtimeConnection
   private(set) var received: [Output] = []
   private var waiting: [(request: Int64, continuation: CheckedContinuation<RealtimeResponse, Never>)] = []
-  private var answers: [Int64: RealtimeResponse] = [:]
+  private var responses: [Int64: RealtimeResponse] = [:]
   private var nextRequest: Int64 = 1
 
   init(_ database: RealtimeDatabase, as caller: Principal = .nobody) {
@@ -42,11 +42,11 @@ actor Client {
       switch output {
       case .push(let push): received.append(.push(push))
       case .response(let request, let response):
-        received.append(.answer(request, response))
+        received.append(.response(request, response))
         if let i = waiting.firstIndex(where: { $0.request == request }) {
           waiting.remove(at: i).continuation.resume(returning: response)
         } else {
-          answers[request] = response
+          responses[request] = response
         }
       case .authRevoked(let error): received.append(.authRevoked(error))
       case .ended: received.append(.ended)
@@ -60,7 +60,7 @@ actor Client {
     let request = nextRequest
     nextRequest += 1
     send(connection, request)
-    return await answer(to: request)
+    return await response(to: request)
   }
 
   /// Sends a request without waiting.
@@ -71,8 +71,8 @@ actor Client {
     return request
   }
 
-  func answer(to request: Int64) async -> RealtimeResponse {
-    if let answer = answers.removeValue(forKey: request) { return answer }
+  func response(to request: Int64) async -> RealtimeResponse {
+    if let response = responses.removeValue(forKey: request) { return response }
     return await withCheckedContinuation { waiting.append((request, $0)) }
   }
 
@@ -82,7 +82,7 @@ actor Client {
     return received.map { received in
       switch received {
       case .push(let push): push.text
-      case .answer(let request, let response): "\(request) \(response.text)"
+      case .response(let request, let response): "\(request) \(response.text)"
       case .authRevoked(let error): "ac \(error.status.rawValue)"
       case .ended: "ended"
       }

@@ -31,8 +31,8 @@ struct RandomProgram {
   private var pending: [(client: Client, request: Int64, expected: String)] = []
   private var steps = 0
 
-  /// The description of a failure, sufficient to run it again.
-  var place: Comment { "seed \(seed), step \(steps)" }
+  /// The seed and the step, which identify a failure so that it can be reproduced.
+  var context: Comment { "seed \(seed), step \(steps)" }
 
   init(seed: UInt64, database: RealtimeDatabase, isPipelined: Bool = false) {
     self.seed = seed
@@ -45,25 +45,25 @@ struct RandomProgram {
   /// Performs one random step.
   mutating func step() async {
     steps += 1
-    let which = values.below(sessions.count)
+    let index = values.below(sessions.count)
     switch values.below(16) {
-    case 0, 1, 2: await listen(which)
-    case 3: await unlisten(which)
-    case 4, 5: await transact(which)
-    case 6, 7: await update(which)
-    case 8: await setPriority(which)
+    case 0, 1, 2: await listen(index)
+    case 3: await unlisten(index)
+    case 4, 5: await transact(index)
+    case 6, 7: await update(index)
+    case 8: await setPriority(index)
     case 12 where values.below(4) == 0: await publish()
-    case 9, 10: await register(which)
-    case 11: if values.below(3) == 0 { await end(which) } else { await cancel(which) }
-    default: await set(which)
+    case 9, 10: await register(index)
+    case 11: if values.below(3) == 0 { await end(index) } else { await cancel(index) }
+    default: await set(index)
     }
   }
 
   /// Sends a request with its expected response.
   private mutating func submit(
-    _ which: Int, _ expected: String = "ok", _ send: @Sendable (RealtimeConnection, Int64) -> Void
+    _ index: Int, _ expected: String = "ok", _ send: @Sendable (RealtimeConnection, Int64) -> Void
   ) async {
-    let client = sessions[which].client
+    let client = sessions[index].client
     pending.append((client, await client.send(send), expected))
     if !isPipelined { await awaitResponses() }
   }
@@ -71,25 +71,25 @@ struct RandomProgram {
   /// Waits for all responses.
   private mutating func awaitResponses() async {
     for (client, request, expected) in pending {
-      let answer = await client.answer(to: request).text
-      #expect(answer == expected, place)
+      let answer = await client.response(to: request).text
+      #expect(answer == expected, context)
     }
     pending = []
   }
 
   // MARK: Writes
 
-  private mutating func set(_ which: Int) async {
+  private mutating func set(_ index: Int) async {
     let path = values.path()
     let node = values.below(4) == 0 ? Node.empty : values.node()
-    await submit(which) { $0.set(path, to: node, request: $1) }
+    await submit(index) { $0.set(path, to: node, request: $1) }
     model = model.setting(path, to: node)
   }
 
-  private mutating func setPriority(_ which: Int) async {
+  private mutating func setPriority(_ index: Int) async {
     let path = values.path().child(.priority)
     let node = values.below(3) == 0 ? Node.empty : Node.leaf(.int(Int64(values.below(3))))
-    await submit(which) { $0.set(path, to: node, request: $1) }
+    await submit(index) { $0.set(path, to: node, request: $1) }
     model = model.setting(path, to: node)
   }
 
@@ -106,86 +106,87 @@ struct RandomProgram {
     return changes.sorted { $0.0 < $1.0 }
   }
 
-  private mutating func update(_ which: Int) async {
+  private mutating func update(_ index: Int) async {
     let changes = changes()
-    await submit(which) { $0.update("/", changes, request: $1) }
+    await submit(index) { $0.update("/", changes, request: $1) }
     model = model.merging(changes)
   }
 
-  private mutating func transact(_ which: Int) async {
+  private mutating func transact(_ index: Int) async {
     let path = values.path()
     let node = values.node()
     let isStale = values.below(3) == 0
     let hash = isStale ? "stale" : model.descendant(path).hash
-    await submit(which, isStale ? "datastale" : "ok") { $0.set(path, to: node, ifHash: hash, request: $1) }
+    await submit(index, isStale ? "datastale" : "ok") { $0.set(path, to: node, ifHash: hash, request: $1) }
     if !isStale { model = model.setting(path, to: node) }
   }
 
   // MARK: Ends of sessions
 
-  private mutating func register(_ which: Int) async {
+  private mutating func register(_ index: Int) async {
     if values.below(2) == 0 {
       let path = values.below(4) == 0 ? values.path().child(.priority) : values.path()
       let node = path.isPriority ? Node.leaf(.int(Int64(values.below(3)))) : values.node()
-      await submit(which) { $0.onDisconnectSet(path, to: node, request: $1) }
-      supersede(which, path, node)
+      await submit(index) { $0.onDisconnectSet(path, to: node, request: $1) }
+      supersede(index, path, node)
     } else {
       let changes = changes()
-      await submit(which) { $0.onDisconnectUpdate("/", changes, request: $1) }
-      for (path, node) in changes { supersede(which, path, node) }
+      await submit(index) { $0.onDisconnectUpdate("/", changes, request: $1) }
+      for (path, node) in changes { supersede(index, path, node) }
     }
   }
 
-  private mutating func supersede(_ which: Int, _ path: Path, _ node: Node) {
-    sessions[which].registered.removeAll { path.contains($0.path) }
-    sessions[which].registered.append((path, node))
+  private mutating func supersede(_ index: Int, _ path: Path, _ node: Node) {
+    sessions[index].registered.removeAll { path.contains($0.path) }
+    sessions[index].registered.append((path, node))
   }
 
-  private mutating func cancel(_ which: Int) async {
+  private mutating func cancel(_ index: Int) async {
     let path = values.path()
-    await submit(which) { $0.onDisconnectCancel(path, request: $1) }
-    openUp(which, above: path)
-    sessions[which].registered.removeAll { path.contains($0.path) }
+    await submit(index) { $0.onDisconnectCancel(path, request: $1) }
+    splitRegistered(index, above: path)
+    sessions[index].registered.removeAll { path.contains($0.path) }
   }
 
   /// Splits an operation above a path into its siblings along the path.
-  private mutating func openUp(_ which: Int, above path: Path) {
-    let registered = sessions[which].registered
+  private mutating func splitRegistered(_ index: Int, above path: Path) {
+    let registered = sessions[index].registered
     let above = registered.map(\.path).filter { $0 != path && $0.contains(path) }
-    guard let place = above.min(by: { $0.count < $1.count }) else { return }
-    var whole = Node.empty
-    let inside = registered.filter { place.contains($0.path) }.sorted { a, b in
+    guard let ancestor = above.min(by: { $0.count < $1.count }) else { return }
+    var registeredValue = Node.empty
+    let inside = registered.filter { ancestor.contains($0.path) }.sorted { a, b in
       a.path.isPriority == b.path.isPriority ? a.path < b.path : b.path.isPriority
     }
     for (path, value) in inside {
-      whole = whole.setting(Path(keys: Array(path.keys.dropFirst(place.count))), to: value)
+      registeredValue = registeredValue.setting(
+        Path(keys: Array(path.keys.dropFirst(ancestor.count))), to: value)
     }
-    if whole.isLeaf { return }
-    sessions[which].registered.removeAll { place.contains($0.path) }
-    var (node, at) = (whole, place)
-    for next in path.keys.dropFirst(place.count) {
-      if node.isLeaf { return sessions[which].registered.append((at, node)) }
+    if registeredValue.isLeaf { return }
+    sessions[index].registered.removeAll { ancestor.contains($0.path) }
+    var (node, location) = (registeredValue, ancestor)
+    for next in path.keys.dropFirst(ancestor.count) {
+      if node.isLeaf { return sessions[index].registered.append((location, node)) }
       node.forEachChild { key, child in
-        if key != next { sessions[which].registered.append((at.child(key), child)) }
+        if key != next { sessions[index].registered.append((location.child(key), child)) }
         return true
       }
-      (node, at) = (node.child(next), at.child(next))
+      (node, location) = (node.child(next), location.child(next))
     }
   }
 
-  private mutating func end(_ which: Int) async {
+  private mutating func end(_ index: Int) async {
     // Waits for all responses first, because a closed connection receives none.
     await awaitResponses()
     if values.below(2) == 0 {
-      sessions[which].client.connection.close()
+      sessions[index].client.connection.close()
     } else {
-      database.takeOver(session: sessions[which].client.connection.session)
+      database.takeOver(session: sessions[index].client.connection.session)
     }
-    fire(sessions[which])
-    sessions[which] = Session(client: Client(database))
+    performOnDisconnect(sessions[index])
+    sessions[index] = Session(client: Client(database))
   }
 
-  private mutating func fire(_ session: Session) {
+  private mutating func performOnDisconnect(_ session: Session) {
     // All operations are one write. A value below another is merged into it, and priorities come last.
     var write: [(path: Path, value: Node)] = []
     let ordered = session.registered.sorted { a, b in
@@ -205,7 +206,7 @@ struct RandomProgram {
   /// Continues with another server on the same store, which ends all earlier sessions.
   mutating func restart(on database: RealtimeDatabase) {
     for session in sessions.sorted(by: { $0.client.connection.session < $1.client.connection.session }) {
-      fire(session)
+      performOnDisconnect(session)
     }
     self.database = database
     sessions = (0..<3).map { _ in Session(client: Client(database)) }
@@ -227,7 +228,7 @@ struct RandomProgram {
       let rules = try RulesFile(Array(text.utf8))
       try await database.setRules(rules, as: .administrator)
       self.rules = rules
-    } catch { Issue.record("\(place): \(error): \(text)") }
+    } catch { Issue.record("\(context): \(error): \(text)") }
   }
 
   private mutating func indexed() -> String {
@@ -256,7 +257,7 @@ struct RandomProgram {
 
   // MARK: Listens
 
-  private mutating func listen(_ which: Int) async {
+  private mutating func listen(_ index: Int) async {
     await receiveOutputs()
     let path = values.path()
     var query = QuerySpec.default
@@ -271,21 +272,21 @@ struct RandomProgram {
     let window = model.descendant(path).window(query)
     // A client that holds the value sends its hash and receives no data.
     let isKnown = values.below(3) == 0
-    sessions[which].replica.start(name, query, isKnown ? window : .empty)
+    sessions[index].replica.start(name, query, isKnown ? window : .empty)
     let hash = isKnown ? window.hash : ""
-    let answer = await sessions[which].client.call {
+    let answer = await sessions[index].client.call {
       $0.listen(path, query: query, tag: tag, hash: hash, request: $1)
     }
-    #expect(answer.text == (hasIndex(query, path) ? "ok" : "ok no_index"), place)
+    #expect(answer.text == (hasIndex(query, path) ? "ok" : "ok no_index"), context)
   }
 
-  private mutating func unlisten(_ which: Int) async {
+  private mutating func unlisten(_ index: Int) async {
     await receiveOutputs()
-    guard let name = sessions[which].replica.queries.keys.sorted(by: { "\($0)" < "\($1)" }).first else {
+    guard let name = sessions[index].replica.queries.keys.sorted(by: { "\($0)" < "\($1)" }).first else {
       return
     }
-    sessions[which].replica.stop(name)
-    await sessions[which].client.call { $0.unlisten(name.path, tag: name.tag, request: $1) }
+    sessions[index].replica.stop(name)
+    await sessions[index].client.call { $0.unlisten(name.path, tag: name.tag, request: $1) }
   }
 
   // MARK: Comparing
@@ -309,7 +310,7 @@ struct RandomProgram {
         // A client removes empty objects by the same rules as the server, so even priorities must agree.
         #expect(
           known == expected,
-          "\(place): \(name.path) \(query) knows \(known.text), not \(expected.text)")
+          "\(context): \(name.path) \(query) knows \(known.text), not \(expected.text)")
       }
     }
     try await checkReads(1)
@@ -318,17 +319,17 @@ struct RandomProgram {
   /// Returns a session's value of a listen. The server may have to read the complete location to update a
   /// window (docs/decisions/0015). Until then the window may lack children and show later ones instead. The
   /// test waits for the expected value. Meanwhile every child of the window must exist in the model.
-  private mutating func known(_ name: ListenName, to which: Int, _ expected: Node) async throws -> Node {
-    let whole = model.descendant(name.path)
-    var known = sessions[which].replica.values[name] ?? .empty
+  private mutating func known(_ name: ListenName, to index: Int, _ expected: Node) async throws -> Node {
+    let complete = model.descendant(name.path)
+    var known = sessions[index].replica.values[name] ?? .empty
     for _ in 0..<500 where name.tag != nil && known != expected {
       known.forEachChild { key, child in
-        #expect(child == whole.child(key), place)
+        #expect(child == complete.child(key), context)
         return true
       }
       try await Task.sleep(for: .milliseconds(10))
       await receiveOutputs()
-      known = sessions[which].replica.values[name] ?? .empty
+      known = sessions[index].replica.values[name] ?? .empty
     }
     return known
   }
@@ -339,29 +340,30 @@ struct RandomProgram {
       let path = values.path()
       let expected = model.descendant(path)
       let found = try await database.get(path, as: .nobody)
-      #expect(found == expected, place)
-      #expect(found.hash == expected.hash, place)
+      #expect(found == expected, context)
+      #expect(found.hash == expected.hash, context)
       let query = self.query(at: path)
       do {
         let window = try await database.get(path, query: query, as: .nobody)
         #expect(
           hasIndex(query, path) && window == expected.window(query),
-          "\(place): \(path) \(query) \(window.text)")
+          "\(context): \(path) \(query) \(window.text)")
       } catch {
-        #expect(!hasIndex(query, path) && error.message.hasPrefix("Index not defined"), "\(place): \(error)")
+        #expect(
+          !hasIndex(query, path) && error.message.hasPrefix("Index not defined"), "\(context): \(error)")
       }
       #expect(
         try await database.get(path.child(.priority), as: .nobody)
-          == expected.descendant(Path(keys: [.priority])), place)
-      #expect(try await database.getShallow(path, as: .nobody) == ShallowNode(expected), place)
+          == expected.descendant(Path(keys: [.priority])), context)
+      #expect(try await database.getShallow(path, as: .nobody) == ShallowNode(expected), context)
       var keys = QuerySpec(ordering: .key, start: query.start, end: query.end, limit: query.limit)
       if query.ordering != .key { (keys.start, keys.end) = (nil, nil) }
       #expect(
         try await database.getShallow(path, query: keys, as: .nobody)
           == (keys.showsAll
             ? ShallowNode(expected) : ShallowNode(expected.isLeaf ? .empty : expected.window(keys))),
-        "\(place): shallow \(path) \(keys)")
+        "\(context): shallow \(path) \(keys)")
     }
-    #expect(try await database.get("/", as: .nobody) == model, place)
+    #expect(try await database.get("/", as: .nobody) == model, context)
   }
 }

@@ -1,5 +1,5 @@
-// Rebuilds a client's values from pushes alone, by the protocol's rules: an untagged push changes the default
-// listens that it affects, a tagged push only its query.
+// Rebuilds a client's values from pushes alone, by the protocol's rules. An untagged push changes the default listens
+// that it affects; a tagged push changes only its query.
 
 import RealtimeModel
 import Testing

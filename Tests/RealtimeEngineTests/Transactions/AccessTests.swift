@@ -54,8 +54,8 @@ struct RealtimeAccessTests {
     // Both requests are sent at once. The listen must be authorized as the new caller.
     let first = await client.send { $0.authenticate(user, request: $1) }
     let second = await client.send { $0.listen("u1", hash: "", request: $1) }
-    #expect(await client.answer(to: first).text == "ok")
-    #expect(await client.answer(to: second).text == "ok")
+    #expect(await client.response(to: first).text == "ok")
+    #expect(await client.response(to: second).text == "ok")
     _ = await client.set("u1/a", 1)
     _ = await client.drain()
     await client.call { $0.authenticate(.nobody, request: $1) }

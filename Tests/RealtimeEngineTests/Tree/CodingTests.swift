@@ -39,22 +39,22 @@ struct RealtimeRowTests {
     var values = RandomNodes(seed: UInt64(seed))
     let node = values.node(depth: 4)
     let bytes = NodeEncoder.encode(node)
-    func siblingCounts(_ bytes: [UInt8], _ way: Path, _ most: Int = .max) throws -> [Int]? {
+    func siblingCounts(_ bytes: [UInt8], _ path: Path, _ maximum: Int = .max) throws -> [Int]? {
       try bytes.withUnsafeBytes { raw in
         var decoder = NodeDecoder(raw)
-        return try decoder.siblingCounts(along: way.keys[...], atMost: most)
+        return try decoder.siblingCounts(along: path.keys[...], atMost: maximum)
       }
     }
     for _ in 0..<20 {
-      let way = values.path()
-      let parts = node.siblings(along: way)
-      let found = try siblingCounts(bytes, way)?.reduce(0, +)
+      let path = values.path()
+      let parts = node.siblings(along: path)
+      let found = try siblingCounts(bytes, path)?.reduce(0, +)
       if node.isLeaf {
-        #expect(found == nil || way.isRoot)
+        #expect(found == nil || path.isRoot)
       } else {
         // `siblings` counts a leaf above the end of the path, and the decoder does not.
-        let isLeafOnWay = parts.last.map { $0.path.contains(way) && $0.path != way } ?? false
-        #expect(found == parts.count - (isLeafOnWay ? 1 : 0), "\(node.text) \(way)")
+        let isLeafOnPath = parts.last.map { $0.path.contains(path) && $0.path != path } ?? false
+        #expect(found == parts.count - (isLeafOnPath ? 1 : 0), "\(node.text) \(path)")
       }
     }
     var corrupt = bytes

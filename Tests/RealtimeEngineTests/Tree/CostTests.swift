@@ -54,7 +54,7 @@ struct CostTests {
     #expect(costs[0].allSatisfy { $0 <= 24 }, "\(costs[0])")
   }
 
-  @Test("An increment of a large object does not read it to find that it starts at zero")
+  @Test("An increment of a large object, which starts at zero, does not read the object")
   func increment() async throws {
     let (engine, database) = try await open(4_000)
     let increment = Node.leaf(.deferred(.increment(.int(2))))
@@ -74,7 +74,7 @@ struct CostTests {
     let second = await engine.count {
       await Client(database).call { $0.listen("a", hash: "", request: $1) }
     }
-    #expect(second < 10, "\(second) rows for what is in memory")
+    #expect(second < 10, "\(second) rows for a cached value")
     let writing = try await engine.count { _ = try await database.set("a/p3/k4/v", to: 9, as: .nobody) }
     #expect(writing < 24, "\(writing) rows")
     _ = try await database.getShallow("a", as: .nobody)

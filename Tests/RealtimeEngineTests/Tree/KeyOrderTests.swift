@@ -175,7 +175,7 @@ struct KeyOrderTests {
     }
   }
 
-  @Test("Windows read only their children's rows, also among integer keys and non-ASCII keys")
+  @Test("Windows read only their children's rows, even among integer keys and non-ASCII keys")
   func costOfNumbers() async throws {
     var costs: [[Int]] = []
     for count in [600, 6_000] {

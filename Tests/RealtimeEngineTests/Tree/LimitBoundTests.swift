@@ -1,4 +1,4 @@
-// Tests each limit of `RealtimeLimits` at its bound: the maximum passes, and one more is rejected with
+// Tests each limit of `RealtimeLimits` at its bound: the maximum is accepted, and a value above it is rejected with
 // Firebase's status and message.
 
 import Access
@@ -18,7 +18,7 @@ struct LimitBoundTests {
       .database("bounds")
   }
 
-  private func answer(
+  private func responseText(
     _ client: Client, _ send: @Sendable (RealtimeConnection, Int64) -> Void
   ) async -> String {
     switch await client.call(send) {
@@ -39,11 +39,13 @@ struct LimitBoundTests {
     for (key, expected) in [
       (longest, "ok"), (longest + "x", "failure: Invalid data; key longer than 768 bytes"),
     ] {
-      #expect(await answer(client) { $0.set(Path(keys: [ChildKey(key)]), to: 1, request: $1) } == expected)
       #expect(
-        await answer(client) { $0.set("a", to: .object([(ChildKey(key), 1)]), request: $1) } == expected)
+        await responseText(client) { $0.set(Path(keys: [ChildKey(key)]), to: 1, request: $1) } == expected)
       #expect(
-        await answer(client) { $0.onDisconnectSet(Path(keys: [ChildKey(key)]), to: 1, request: $1) }
+        await responseText(client) { $0.set("a", to: .object([(ChildKey(key), 1)]), request: $1) } == expected
+      )
+      #expect(
+        await responseText(client) { $0.onDisconnectSet(Path(keys: [ChildKey(key)]), to: 1, request: $1) }
           == expected)
     }
   }
@@ -52,9 +54,9 @@ struct LimitBoundTests {
   func depth(limit: Int) async throws {
     let client = Client(try await open { $0.depth = limit })
     let path = Path(keys: Array(repeating: "k", count: limit))
-    #expect(await answer(client) { $0.set(path, to: 1, request: $1) } == "ok")
+    #expect(await responseText(client) { $0.set(path, to: 1, request: $1) } == "ok")
     #expect(
-      await answer(client) { $0.set(path.child("k"), to: 1, request: $1) }
+      await responseText(client) { $0.set(path.child("k"), to: 1, request: $1) }
         == "failure: Invalid data; data lies more than \(limit) levels deep")
   }
 
@@ -62,9 +64,9 @@ struct LimitBoundTests {
   func strings() async throws {
     let client = Client(try await open { $0.stringBytes = 1_000 })
     let longest = String(repeating: "é", count: 500)
-    #expect(await answer(client) { $0.set("a", to: .leaf(.string(longest)), request: $1) } == "ok")
+    #expect(await responseText(client) { $0.set("a", to: .leaf(.string(longest)), request: $1) } == "ok")
     #expect(
-      await answer(client) { $0.set("a", to: .leaf(.string(longest + "x")), request: $1) }
+      await responseText(client) { $0.set("a", to: .leaf(.string(longest + "x")), request: $1) }
         == "failure: Invalid data; string longer than 1000 bytes of UTF-8")
   }
 
@@ -73,9 +75,9 @@ struct LimitBoundTests {
     let node = Node.object((0..<40).map { (ChildKey("k\($0)"), Node.leaf(.string("0123456789"))) })
     for (spare, expected) in [(0, "ok"), (-1, LimitBoundTests.writeTooBig)] {
       let client = Client(try await open { $0.socketWriteBytes = node.estimatedSize + spare })
-      #expect(await answer(client) { $0.set("a", to: node, request: $1) } == expected)
-      #expect(await answer(client) { $0.update("b", [("c", node)], request: $1) } == expected)
-      #expect(await answer(client) { $0.onDisconnectSet("d", to: node, request: $1) } == expected)
+      #expect(await responseText(client) { $0.set("a", to: node, request: $1) } == expected)
+      #expect(await responseText(client) { $0.update("b", [("c", node)], request: $1) } == expected)
+      #expect(await responseText(client) { $0.onDisconnectSet("d", to: node, request: $1) } == expected)
       let database = try await open {
         $0.socketWriteBytes = 1
         $0.restWriteBytes = node.estimatedSize + spare
@@ -102,11 +104,11 @@ struct LimitBoundTests {
       // Reading the empty location caches it, so that the value grows in the cache.
       _ = await client.call { $0.get("a", request: $1) }
       _ = await client.set("a", node)
-      #expect(await answer(client) { $0.get("a", request: $1) } == expected)
+      #expect(await responseText(client) { $0.get("a", request: $1) } == expected)
       let cold = Client(
         try await RealtimeEngine(store: store, policy: OpenPolicy(), limits: limits).database("b"))
-      #expect(await answer(cold) { $0.get("a", request: $1) } == expected)
-      let listen = await answer(cold) { $0.listen("a", hash: "", request: $1) }
+      #expect(await responseText(cold) { $0.get("a", request: $1) } == expected)
+      let listen = await responseText(cold) { $0.listen("a", hash: "", request: $1) }
       #expect(listen == (spare == 0 ? "ok" : expected))
     }
   }
@@ -125,10 +127,10 @@ struct LimitBoundTests {
   func listens() async throws {
     let client = Client(try await open { $0.listensPerConnection = 2 })
     for i in 0..<2 {
-      #expect(await answer(client) { $0.listen(Path("a/\(i)"), hash: "", request: $1) } == "ok")
+      #expect(await responseText(client) { $0.listen(Path("a/\(i)"), hash: "", request: $1) } == "ok")
     }
     #expect(
-      await answer(client) { $0.listen("b", hash: "", request: $1) }
+      await responseText(client) { $0.listen("b", hash: "", request: $1) }
         == "failure: too many listens: a connection may hold 2")
   }
 
@@ -137,20 +139,20 @@ struct LimitBoundTests {
     let database = try await open { $0.onDisconnectsPerConnection = 3 }
     let client = Client(database)
     let refused = "failure: too many onDisconnect operations: a connection may hold 3"
-    #expect(await answer(client) { $0.onDisconnectUpdate("a", [("x", 1), ("y", 1)], request: $1) } == "ok")
     #expect(
-      await answer(client) { $0.onDisconnectUpdate("b", [("x", 1), ("y", 1)], request: $1) } == refused)
-    #expect(await answer(client) { $0.onDisconnectSet("b", to: 1, request: $1) } == "ok")
-    #expect(await answer(client) { $0.onDisconnectSet("c", to: 1, request: $1) } == refused)
-    // A value that replaces registered ones frees their share of the limit. Cancelling a value frees its
-    // share.
-    #expect(await answer(client) { $0.onDisconnectSet("b", to: 2, request: $1) } == "ok")
-    #expect(await answer(client) { $0.onDisconnectSet("a", to: 2, request: $1) } == "ok")
-    #expect(await answer(client) { $0.onDisconnectSet("c", to: 1, request: $1) } == "ok")
-    #expect(await answer(client) { $0.onDisconnectSet("d", to: 1, request: $1) } == refused)
-    #expect(await answer(client) { $0.onDisconnectCancel("a", request: $1) } == "ok")
-    #expect(await answer(client) { $0.onDisconnectCancel("none", request: $1) } == "ok")
-    #expect(await answer(client) { $0.onDisconnectSet("d", to: 1, request: $1) } == "ok")
+      await responseText(client) { $0.onDisconnectUpdate("a", [("x", 1), ("y", 1)], request: $1) } == "ok")
+    #expect(
+      await responseText(client) { $0.onDisconnectUpdate("b", [("x", 1), ("y", 1)], request: $1) } == refused)
+    #expect(await responseText(client) { $0.onDisconnectSet("b", to: 1, request: $1) } == "ok")
+    #expect(await responseText(client) { $0.onDisconnectSet("c", to: 1, request: $1) } == refused)
+    // A value that replaces registered values frees their share of the limit, and cancelling a value frees its share.
+    #expect(await responseText(client) { $0.onDisconnectSet("b", to: 2, request: $1) } == "ok")
+    #expect(await responseText(client) { $0.onDisconnectSet("a", to: 2, request: $1) } == "ok")
+    #expect(await responseText(client) { $0.onDisconnectSet("c", to: 1, request: $1) } == "ok")
+    #expect(await responseText(client) { $0.onDisconnectSet("d", to: 1, request: $1) } == refused)
+    #expect(await responseText(client) { $0.onDisconnectCancel("a", request: $1) } == "ok")
+    #expect(await responseText(client) { $0.onDisconnectCancel("none", request: $1) } == "ok")
+    #expect(await responseText(client) { $0.onDisconnectSet("d", to: 1, request: $1) } == "ok")
     client.connection.close()
     #expect(await Client(database).call { $0.get("/", request: $1) }.text == "ok {b:2,c:1,d:1}")
   }
@@ -163,10 +165,10 @@ struct LimitBoundTests {
     for (spare, expected) in [(0, "ok"), (-1, LimitBoundTests.writeTooBig)] {
       let database = try await open { $0.onDisconnectBytes = 2 * each + spare }
       let client = Client(database)
-      #expect(await answer(client) { $0.onDisconnectSet("a", to: node, request: $1) } == "ok")
-      #expect(await answer(client) { $0.onDisconnectSet("b", to: node, request: $1) } == expected)
+      #expect(await responseText(client) { $0.onDisconnectSet("a", to: node, request: $1) } == "ok")
+      #expect(await responseText(client) { $0.onDisconnectSet("b", to: node, request: $1) } == expected)
       // Replacing a value does not add to the sum.
-      #expect(await answer(client) { $0.onDisconnectSet("a", to: node, request: $1) } == "ok")
+      #expect(await responseText(client) { $0.onDisconnectSet("a", to: node, request: $1) } == "ok")
       client.connection.close()
       let root = await Client(database).call { $0.get("/", request: $1) }.text
       #expect(root.contains("b:") == (spare == 0))
@@ -186,12 +188,12 @@ struct LimitBoundTests {
     }
     let second = await client.send { [changes] in $0.update(HugeSubtree.path, changes, request: $1) }
     let third = await client.send { $0.set("b", to: 1, request: $1) }
-    #expect(await client.answer(to: first).text == "ok")
-    guard case .failure(let error) = await client.answer(to: second) else {
+    #expect(await client.response(to: first).text == "ok")
+    guard case .failure(let error) = await client.response(to: second) else {
       return #expect(Bool(false), "72 MB of rows were accepted")
     }
     #expect(error == .writeTooBig)
-    #expect(await client.answer(to: third).text == "ok")
+    #expect(await client.response(to: third).text == "ok")
     #expect(try await database.get("/", as: .nobody).text == "{a:1,b:1}")
     // A single value of this size is accepted, because it is staged in several commits.
     #expect(await client.set(HugeSubtree.path, HugeSubtree.leaves(3_000)).text == "ok")

@@ -1,5 +1,5 @@
-// Tests the engine on disk: every acknowledged write survives a restart, the next start ends the sessions of
-// a crashed server, and the stored rows are the only state that a start needs.
+// Tests the engine on disk. Every acknowledged write survives a restart, and the next start ends the sessions of a
+// crashed server. The stored rows are the only state that a start needs.
 
 import Access
 import EmbeddedStore

@@ -35,8 +35,8 @@ struct WindowedListenTests {
     #expect(try await eventually { await database.indexesAreBuilt() })
   }
 
-  @Test("Filtered listens work on a location that is larger than a response may be")
-  func largerThanAnAnswer() async throws {
+  @Test("Filtered listens work on a location that exceeds the limit of a response")
+  func largerThanResponse() async throws {
     var limits = RealtimeLimits.standard
     limits.responseBytes = 40_000
     let database = try await open(MemoryStore(), limits: limits)
@@ -155,7 +155,7 @@ struct WindowedListenTests {
     #expect(await client.drain().first == "m list {k1001999:null,k1001998:{n:1998,t:'text'}} #2")
   }
 
-  @Test("A listen that must follow its complete location ends with too_big if that is too large")
+  @Test("A listen that must follow its complete location ends with too_big if the location is too large")
   func revoked() async throws {
     var limits = RealtimeLimits.standard
     limits.responseBytes = 40_000
@@ -177,7 +177,7 @@ struct WindowedListenTests {
     #expect(database.runner.executor.windows.isEmpty)
   }
 
-  @Test("A window that lacks children receives them, also if another listen starts meanwhile")
+  @Test("A window that lacks children receives them, even if another listen starts meanwhile")
   func missingChildren() async throws {
     let database = try await open(MemoryStore())
     try await fill(database, 2_000)
@@ -192,8 +192,8 @@ struct WindowedListenTests {
       await client.send { $0.set("list/k1000000", to: nil, request: $1) },
       await other.send { $0.listen("list", query: byKey, tag: 1, hash: "", request: $1) },
     ]
-    #expect(await client.answer(to: requests[0]).text == "ok")
-    #expect(await other.answer(to: requests[1]).text == "ok")
+    #expect(await client.response(to: requests[0]).text == "ok")
+    #expect(await other.response(to: requests[1]).text == "ok")
     let model = Node.object((1..<2_000).map { (ChildKey("k\(1_000_000 + $0)"), child($0)) })
     #expect(
       try await eventually {
@@ -240,7 +240,7 @@ struct WindowedListenTests {
   }
 
   @Test("Rolling back a listen removes its window and ends the read of the complete value")
-  func rolledBackJoin() {
+  func rolledBackListen() {
     let windows = WindowedLocations()
     let (kept, failed) = (SessionJournal(), SessionJournal())
     let (one, two) = (QuerySpec(limit: .last(1)), QuerySpec(limit: .last(2)))
@@ -273,7 +273,7 @@ struct WindowedListenTests {
     if seed < 100, seed % 4 != 3 { #expect(windowed > 4, "seed \(seed): \(windowed)") }
     await program.end()
     #expect(database.runner.executor.windows.isEmpty, "seed \(seed)")
-    #expect(!database.runner.executor.orders.has("list"), "seed \(seed)")
+    #expect(!database.runner.executor.orders.hasListen(at: "list"), "seed \(seed)")
   }
 }
 
@@ -291,7 +291,7 @@ private struct WindowProgram {
   private let seed: UInt64
   /// Whether priorities, queries without indexes and replacements of the list are rare. After each of these
   /// the engine follows the complete list instead of windows.
-  private let isSteady: Bool
+  private let avoidsFullValues: Bool
   private let database: RealtimeDatabase
   private var values: RandomNodes
   private var model = Node.empty
@@ -304,7 +304,7 @@ private struct WindowProgram {
 
   init(seed: UInt64, _ database: RealtimeDatabase) {
     self.seed = seed
-    isSteady = seed % 4 != 3
+    avoidsFullValues = seed % 4 != 3
     self.database = database
     values = RandomNodes(seed: 60_000 + seed)
     clients = (0..<3).map { _ in Client(database) }
@@ -322,11 +322,12 @@ private struct WindowProgram {
     case 0, 1, 2: await listen()
     case 3: await unlisten()
     case 4 where values.below(3) == 0:
-      if isSteady { while !listens.isEmpty { await unlisten() } }
+      if avoidsFullValues { while !listens.isEmpty { await unlisten() } }
       try await publish()
-    case 5 where isRare(): try await set(Path(keys: [key(), ".priority"]), values.below(2) == 0 ? .empty : 1)
+    case 5 where permitsFullValue():
+      try await set(Path(keys: [key(), ".priority"]), values.below(2) == 0 ? .empty : 1)
     case 6, 7: try await update()
-    case 8 where values.below(4) == 0 && isRare():
+    case 8 where values.below(4) == 0 && permitsFullValue():
       try await set(.root, .object((0..<8).map { _ in (key(), child()) }))
     case 9, 10, 11: try await set(Path(keys: [key(), "n"]), .leaf(values.leaf()))
     case 12, 13, 14: try await set(Path(keys: [key()]), .empty)
@@ -341,7 +342,7 @@ private struct WindowProgram {
     }
   }
 
-  private mutating func isRare() -> Bool { !isSteady || values.below(20) == 0 }
+  private mutating func permitsFullValue() -> Bool { !avoidsFullValues || values.below(20) == 0 }
 
   private mutating func key() -> RealtimeModel.ChildKey {
     let number = values.below(40)
@@ -353,10 +354,11 @@ private struct WindowProgram {
     case 0: .leaf(values.leaf())
     case 1: .object([("n", .leaf(values.leaf())), ("at", ["x": .leaf(values.leaf())])])
     // This child has too many rows for a batch to read.
-    case 2 where values.below(4) == 0 && isRare(): .object((0..<8).map { (ChildKey("f\($0)"), 1) })
+    case 2 where values.below(4) == 0 && permitsFullValue(): .object((0..<8).map { (ChildKey("f\($0)"), 1) })
     default:
       .object(
-        [("n", .leaf(values.leaf()))], priority: values.below(12) == 0 && isRare() ? values.priority() : nil)
+        [("n", .leaf(values.leaf()))],
+        priority: values.below(12) == 0 && permitsFullValue() ? values.priority() : nil)
     }
   }
 
@@ -380,7 +382,7 @@ private struct WindowProgram {
   }
 
   private mutating func publish() async throws {
-    indexes = ["n", "at/x", ".value"].filter { _ in isSteady || values.below(4) > 0 }
+    indexes = ["n", "at/x", ".value"].filter { _ in avoidsFullValues || values.below(4) > 0 }
     let list = indexes.map { "\"\($0)\"" }.joined(separator: ",")
     let text = #"{"rules":{"list":{".indexOn":["# + list + "]}}}"
     try await database.setRules(RulesFile(Array(text.utf8)), as: .administrator)
@@ -408,35 +410,35 @@ private struct WindowProgram {
   }
 
   private mutating func listen() async {
-    let which = values.below(3)
-    await applyPushes(which)
+    let client = values.below(3)
+    await applyPushes(client)
     let query = query()
     let name = ListenName(path: "list", tag: nextTag)
     nextTag += 1
     let window = model.window(query)
     let isKnown = values.below(4) == 0
-    replicas[which].start(name, query, isKnown ? window : .empty)
+    replicas[client].start(name, query, isKnown ? window : .empty)
     let hash = isKnown ? window.hash : ""
-    let answer = await clients[which].call {
+    let answer = await clients[client].call {
       $0.listen("list", query: query, tag: name.tag, hash: hash, request: $1)
     }
     let isIndexed = [.key, .priority].contains(query.ordering) || indexes.contains(query.ordering.wireText)
     #expect(answer.text == (isIndexed ? "ok" : "ok no_index"), "seed \(seed), step \(steps)")
-    listens.append((which, name))
+    listens.append((client, name))
   }
 
   private mutating func unlisten() async {
     guard !listens.isEmpty else { return }
-    let (which, name) = listens.remove(at: values.below(listens.count))
-    await applyPushes(which)
-    replicas[which].stop(name)
-    await clients[which].call { $0.unlisten("list", tag: name.tag, request: $1) }
+    let (client, name) = listens.remove(at: values.below(listens.count))
+    await applyPushes(client)
+    replicas[client].stop(name)
+    await clients[client].call { $0.unlisten("list", tag: name.tag, request: $1) }
   }
 
   /// Applies the pushes that a client has received.
-  private mutating func applyPushes(_ which: Int) async {
-    await clients[which].call { $0.get("none", request: $1) }
-    for case .push(let push) in await clients[which].takeOutputs() { replicas[which].apply(push) }
+  private mutating func applyPushes(_ client: Int) async {
+    await clients[client].call { $0.get("none", request: $1) }
+    for case .push(let push) in await clients[client].takeOutputs() { replicas[client].apply(push) }
   }
 
   private mutating func check() async throws {
@@ -444,10 +446,10 @@ private struct WindowProgram {
     var wrong = ""
     for attempt in 0..<400 {
       wrong = ""
-      for which in 0..<3 { await applyPushes(which) }
-      for (which, name) in listens {
-        guard let query = replicas[which].queries[name] else { continue }
-        let known = replicas[which].values[name] ?? .empty
+      for client in 0..<3 { await applyPushes(client) }
+      for (client, name) in listens {
+        guard let query = replicas[client].queries[name] else { continue }
+        let known = replicas[client].values[name] ?? .empty
         let expected = model.window(query)
         if known != expected { wrong = "\(query) knows \(known.text), not \(expected.text)" }
       }

@@ -20,11 +20,11 @@ import NIOCore
 import RealtimeEngine
 import RealtimeModel
 
-/// The responses and pushes that one connection has yet to send, in order.
+/// The responses and pushes that wait to be sent on one connection, in order.
 struct OutboundQueue {
   private enum Entry {
     case output(RealtimeOutput)
-    /// Several pushes with the same tag as one.
+    /// Several pushes with the same tag, combined into one.
     case coalesced(CoalescedPush)
 
     /// The estimated memory in bytes.
@@ -36,7 +36,7 @@ struct OutboundQueue {
     }
   }
 
-  /// Without capacity at first, because most connections never queue anything.
+  /// Starts without capacity, because most connections never queue anything.
   private var entries = CircularBuffer<Entry>(initialCapacity: 0)
   /// The number of the first queued entry. Entries are numbered in the order in which they were added.
   private var firstNumber = 0
@@ -174,7 +174,8 @@ private struct CoalescedPush {
 }
 
 extension RealtimePush {
-  /// Whether the push neither removes a value nor sets a priority by itself.
+  /// Whether the push only sets values. False if it removes a value, or sets the priority of a location without its
+  /// value.
   fileprivate var onlySetsValues: Bool {
     switch body {
     case .set(let value): !value.isEmpty && !path.isPriority

@@ -36,10 +36,10 @@ enum LongPollScript {
       string: """
         <!DOCTYPE html>
         <html><body><script>
-        var told = false;
+        var isSent = false;
         function leave() {
-          if (told) return;
-          told = true;
+          if (isSent) return;
+          isSent = true;
           var address = "/.lp?disconn=t&id=\(id)&pw=\(password)";
           if (window.fetch) {
             window.fetch(address, { keepalive: true });

@@ -82,7 +82,7 @@ extension LongPollSession {
     // The poll with the client's announcement is held, so the last batch answers it now. Other held polls are
     // answered only when they expire. If such an answer overtook the last batch, the client would stop
     // polling before the last batch arrives.
-    answerWithLastBatch()
+    respondWithLastBatch()
     let moved = Moved(socket)
     upgrade = .done(moved)
     endpoint.longPolls.retire(self)

@@ -23,7 +23,7 @@ final class LongPollSession {
   /// A poll without a response.
   private struct HeldPoll {
     let serial: Int
-    let answer: LongPollAnswer
+    let response: PendingPollResponse
     let deadline: Scheduled<Void>
   }
 
@@ -50,7 +50,7 @@ final class LongPollSession {
     self.endpoint = endpoint
     memory = MemoryReservation(port)
     self.eventLoop = eventLoop
-    session = RealtimeSession(endpoint, form: .text)
+    session = RealtimeSession(endpoint, encoding: .text)
     segments = SegmentAssembler(
       maximumBytes: endpoint.limits.messageBytes, window: endpoint.limits.longPollSegments)
   }
@@ -81,7 +81,7 @@ final class LongPollSession {
     session.end()
     upgrade.socket?.close()
     upgrade = .none
-    while !heldPolls.isEmpty { answer(LongPollScript.close) }
+    while !heldPolls.isEmpty { respond(with: LongPollScript.close) }
     queue = BatchQueue()
     memory.release(heldBytes)
     heldBytes = 0
@@ -116,7 +116,7 @@ final class LongPollSession {
   private func close() {
     isClosing = true
     session.end()
-    answerReadyPolls()
+    respondToReadyPolls()
   }
 
   /// Ends the session when its client stops polling.
@@ -135,21 +135,21 @@ final class LongPollSession {
   // MARK: Polls
 
   /// Accepts the segments of a poll, and holds the poll until there is a message.
-  func poll(_ request: LongPollRequest.Poll, _ answer: LongPollAnswer) {
-    guard !hasEnded, password == request.password else { return answer.give(LongPollScript.close) }
+  func poll(_ request: LongPollRequest.Poll, _ response: PendingPollResponse) {
+    guard !hasEnded, password == request.password else { return response.send(LongPollScript.close) }
     lastSeen = .now()
     let isOutOfOrder = heldPolls.contains { $0.serial > request.serial }
     let bound = NIOLoopBound(self, eventLoop: eventLoop)
     let deadline = eventLoop.scheduleTask(in: endpoint.limits.longPollHold) {
       bound.value.expire(request.serial)
     }
-    heldPolls.append(HeldPoll(serial: request.serial, answer: answer, deadline: deadline))
+    heldPolls.append(HeldPoll(serial: request.serial, response: response, deadline: deadline))
     for segment in request.segments where !isClosing && !hasEnded { receive(segment) }
-    answerReadyPolls()
+    respondToReadyPolls()
     // Some browsers run scripts in the order of their requests. An unanswered earlier poll would block the
     // answer of a later one, so all are answered.
     if isOutOfOrder, case .none = upgrade {
-      while !heldPolls.isEmpty { answerBatch() }
+      while !heldPolls.isEmpty { respondWithBatch() }
     }
   }
 
@@ -163,17 +163,17 @@ final class LongPollSession {
   /// Responds to a poll that was held for the maximum time.
   private func expire(_ serial: Int) {
     guard heldPolls.contains(where: { $0.serial == serial }) else { return }
-    if case .done = upgrade { return answer(LongPollScript.close) }
-    answerBatch()
+    if case .done = upgrade { return respond(with: LongPollScript.close) }
+    respondWithBatch()
   }
 
   /// Responds to polls for which there is a message, and to polls that a newer poll replaces.
-  private func answerReadyPolls() {
+  private func respondToReadyPolls() {
     guard !hasEnded else { return }
     if case .done = upgrade { return }
     if isClosing {
       if !heldPolls.isEmpty {
-        answerWithLastBatch()
+        respondWithLastBatch()
         end()
       }
       return
@@ -184,9 +184,9 @@ final class LongPollSession {
     while heldPolls.count > 2
       || heldPolls.count > 1 && (!queue.isEmpty || !session.isFull(limits, half: false))
     {
-      answerBatch()
+      respondWithBatch()
     }
-    while !heldPolls.isEmpty, !queue.isEmpty { answerBatch() }
+    while !heldPolls.isEmpty, !queue.isEmpty { respondWithBatch() }
     updateReservation()
     if !hasEnded, queue.bytes > limits.data.queuedOutputBytes, queue.count > 1 {
       endpoint.log.info("session ended: the client does not poll for its queued output")
@@ -194,27 +194,27 @@ final class LongPollSession {
     }
   }
 
-  private func answerBatch() { answer(queue.batch(limit: endpoint.limits.longPollBatchBytes)) }
+  private func respondWithBatch() { respond(with: queue.batch(limit: endpoint.limits.longPollBatchBytes)) }
 
   /// Responds to the oldest poll with all queued messages and the announcement that none follow.
-  func answerWithLastBatch() {
+  func respondWithLastBatch() {
     var script = ByteBuffer()
     if !queue.isEmpty { script.writeImmutableBuffer(queue.batch(limit: .max)) }
     script.writeImmutableBuffer(queue.close())
-    answer(script)
+    respond(with: script)
   }
 
   /// Responds to the oldest poll.
-  private func answer(_ script: ByteBuffer) {
+  private func respond(with script: ByteBuffer) {
     guard !heldPolls.isEmpty else { return }
     let poll = heldPolls.removeFirst()
     poll.deadline.cancel()
     lastSeen = .now()
-    poll.answer.give(script)
+    poll.response.send(script)
   }
 
-  /// Whether the client sends requests although its polls are held. A client with two polls in flight stays
-  /// far below this.
+  /// Whether the client sends requests although its polls are held. A client with two polls in flight stays far below
+  /// this limit.
   private var isFlooded: Bool {
     session.reachesLimits(requests: 2 * endpoint.limits.outstandingRequests, bytes: .max)
   }
@@ -261,15 +261,15 @@ extension LongPollSession: SessionTransport {
 
   func canSend(_ message: ByteBuffer) -> Bool {
     guard case .done = upgrade else { return true }
-    return message.withUnsafeReadableBytes { MessageSplitter.fits($0, maximum: endpoint.limits.socketPieces) }
+    return message.withUnsafeReadableBytes { MessageSplitter.fits($0, maximum: endpoint.limits.socketFrames) }
   }
 
   func flush() {
-    if case .done = upgrade { socketFlush() } else { answerReadyPolls() }
+    if case .done = upgrade { socketFlush() } else { respondToReadyPolls() }
   }
 
   func requestsWereAnswered() {
-    if case .done = upgrade { acknowledge() } else { answerReadyPolls() }
+    if case .done = upgrade { acknowledge() } else { respondToReadyPolls() }
   }
 
   func sessionWasReplaced() {

@@ -20,9 +20,9 @@ extension RealtimeHTTPService {
         return exchange.respond(.script(LongPollScript.close))
       }
       exchange.endWithPeer()
-      let answer = LongPollAnswer(exchange) { session.run { $0.abandon(poll.serial) } }
+      let response = PendingPollResponse(exchange) { session.run { $0.abandon(poll.serial) } }
       exchange.onDrain { session.run { $0.drain() } }
-      session.run { $0.poll(poll, answer) }
+      session.run { $0.poll(poll, response) }
     case .disconnectFrame(let id, let password):
       exchange.respond(.page(LongPollScript.disconnectFrame(id: id, password: password)))
     case .disconnect(let id, let password):
@@ -51,22 +51,22 @@ extension RealtimeHTTPService {
 }
 
 /// The pending response to a poll. Any event loop may send it, once.
-struct LongPollAnswer: Sendable {
+struct PendingPollResponse: Sendable {
   private let responder: HTTPResponder
-  private let isGiven: NIOLoopBoundBox<Bool>
+  private let isSent: NIOLoopBoundBox<Bool>
 
   /// - Parameter abandon: called if the connection ends before the response.
   init(_ exchange: HTTPExchange, abandon: @escaping () -> Void) {
     responder = HTTPResponder(exchange)
-    let isGiven = NIOLoopBoundBox(false, eventLoop: exchange.eventLoop)
-    self.isGiven = isGiven
-    exchange.onEnd { if !isGiven.value { abandon() } }
+    let isSent = NIOLoopBoundBox(false, eventLoop: exchange.eventLoop)
+    self.isSent = isSent
+    exchange.onEnd { if !isSent.value { abandon() } }
   }
 
   /// Responds with a script. Has no effect after the end of the connection.
-  func give(_ script: ByteBuffer) {
+  func send(_ script: ByteBuffer) {
     responder.eventLoop.execute {
-      isGiven.value = true
+      isSent.value = true
       responder.respond(.script(script))
     }
   }

@@ -1,11 +1,11 @@
-// A segment assembler joins the segments that a browser sends as URL parameters of its polls to messages.
+// A segment assembler joins segments into messages. A browser sends the segments as URL parameters of its polls.
 //
 // All segments of a session are numbered consecutively. Polls may overtake each other, or be repeated. A
 // segment that arrives before an earlier one is kept until that one arrives. A repeated segment is ignored.
 //
 // Invariants
 //   1. The number and the bytes of kept segments are bounded.
-//   2. Of a message above the size limit only a prefix is kept. Its other segments are counted and dropped.
+//   2. Only a prefix of a message above the size limit is kept. The message's other segments are counted and dropped.
 
 import JSON
 import RealtimeWire
@@ -27,7 +27,7 @@ struct SegmentAssembler: Sendable {
     /// The segment's number is too far above that of a missing segment, or too many bytes wait for the
     /// missing segment.
     case tooFarAhead
-    /// The segment names another total than earlier segments of its message, or a total of 0.
+    /// The segment's total differs from that of earlier segments of its message, or is 0.
     case inconsistent
     /// The message is not base64.
     case notBase64
@@ -94,7 +94,7 @@ struct SegmentAssembler: Sendable {
     if receivedCount == 0 { total = segment.total }
     guard segment.total == total, total > 0 else { throw .inconsistent }
     receivedCount += 1
-    // Four characters encode three bytes. Padding may replace up to two of them.
+    // Four characters encode three bytes. Padding may replace up to two of these characters.
     if (text.count + segment.text.utf8.count) / 4 * 3 - 2 > maximumBytes {
       isOversized = true
       text.append(contentsOf: segment.text.utf8.prefix(max(0, Self.oversizedPrefixBytes - text.count)))

@@ -15,7 +15,7 @@ struct RESTError: Error, Equatable {
     self.message = message
   }
 
-  /// Converts an error of the database. A denial is 401 here, not 403.
+  /// Converts an error of the database. A denial gets the status 401, not 403.
   init(_ error: RealtimeError) {
     message = error.message
     switch error.status {

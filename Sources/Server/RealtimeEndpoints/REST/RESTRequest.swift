@@ -78,7 +78,7 @@ struct RESTRequest: Sendable {
     }
   }
 
-  /// Returns the form of an upload. The upload acts as a PUT of the file in it.
+  /// Returns the form of an upload. The upload is handled as a PUT of the file in the form.
   private static func form(
     _ head: HTTPRequestHead, _ target: inout RequestTarget
   ) throws(RESTError) -> FormFileReader? {

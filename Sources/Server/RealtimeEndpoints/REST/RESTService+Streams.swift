@@ -126,24 +126,24 @@ private final class ExportBody: HTTPBodySource {
 struct StreamProgress: Sendable {
   private let log: Logger
   private let step: Int
-  private let what: String
+  private let subject: String
   private var bytes = 0
   private var loggedBytes = 0
 
-  init(_ endpoint: RealtimeEndpoint, _ what: String) {
+  init(_ endpoint: RealtimeEndpoint, _ subject: String) {
     log = endpoint.log
     step = endpoint.limits.progressBytes
-    self.what = what
+    self.subject = subject
   }
 
   mutating func add(_ count: Int) {
     bytes += count
     guard bytes - loggedBytes >= step else { return }
     loggedBytes = bytes
-    log.notice("\(what): \(bytes >> 20) MiB so far")
+    log.notice("\(subject): \(bytes >> 20) MiB so far")
   }
 
   func finish() {
-    if loggedBytes > 0 { log.notice("\(what): done, \(bytes >> 20) MiB") }
+    if loggedBytes > 0 { log.notice("\(subject): done, \(bytes >> 20) MiB") }
   }
 }

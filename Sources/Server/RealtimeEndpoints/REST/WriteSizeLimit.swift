@@ -26,8 +26,8 @@ enum WriteSizeLimit: String, Sendable {
 }
 
 extension RESTRequest {
-  /// Returns the class that limits the write: that of the request, else that of the database's settings, else
-  /// nil.
+  /// Returns the class that limits the write: the class in the request, else the class in the database's settings,
+  /// else nil.
   func sizeLimit(in database: RealtimeDatabase) async throws(RealtimeError) -> WriteSizeLimit? {
     if let writeSizeLimit { return writeSizeLimit }
     let setting = try await database.setting(.defaultWriteSizeLimit, as: .administrator)

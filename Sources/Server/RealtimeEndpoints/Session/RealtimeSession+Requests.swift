@@ -67,9 +67,10 @@ extension RealtimeSession {
       }
     }
     let text = listen.tag == nil ? nil : listen.queryText
-    let most = endpoint.limits.queryTextBytes
-    if let text, text.count > most {
-      return reply(ServerResponse(number, RealtimeError(.failure, "a query may have \(most) bytes")).json())
+    let maximumBytes = endpoint.limits.queryTextBytes
+    if let text, text.count > maximumBytes {
+      return reply(
+        ServerResponse(number, RealtimeError(.failure, "a query may have \(maximumBytes) bytes")).json())
     }
     expectResponse(.listen(SessionListens.Name(path: listen.path, tag: listen.tag), queryText: text))
     // A client with a cached copy sends its hash. Without a hash the engine always sends the value, even an

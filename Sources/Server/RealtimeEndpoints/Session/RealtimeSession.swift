@@ -22,7 +22,7 @@ import RealtimeWire
 final class RealtimeSession {
   let endpoint: RealtimeEndpoint
   /// The encoding that the transport expects.
-  private let form: MessageEncoding
+  private let messageEncoding: MessageEncoding
   private var transport: (any SessionTransport)?
   private var connection: RealtimeConnection?
   private var sink: LoopSink?
@@ -45,9 +45,9 @@ final class RealtimeSession {
   var successMessages: [Int64: [UInt8]] = [:]
   private var listens = SessionListens()
 
-  init(_ endpoint: RealtimeEndpoint, form: MessageEncoding) {
+  init(_ endpoint: RealtimeEndpoint, encoding messageEncoding: MessageEncoding) {
     self.endpoint = endpoint
-    self.form = form
+    self.messageEncoding = messageEncoding
   }
 
   // MARK: Lifecycle
@@ -129,7 +129,7 @@ final class RealtimeSession {
   /// Sends a response of the session itself. It follows the responses to earlier requests and the output that
   /// is queued now.
   func reply(_ message: [UInt8]) {
-    guard let bytes = form.bytes(message) else { return }
+    guard let bytes = messageEncoding.bytes(message) else { return }
     let position = deliveredCount + (sink?.queuedCount ?? 0)
     if answeredCount == submittedCount, position == deliveredCount, delayedReplies.isEmpty {
       transport?.write(bytes, counted: false)
@@ -156,7 +156,7 @@ extension RealtimeSession: OutputReceiver {
       deliveredCount += 1
       switch output {
       case .push(let push): self.push(push)
-      case .response(let request, let response): answer(request, response)
+      case .response(let request, let response): respond(to: request, response)
       case .authRevoked(let error): authRevoked(error)
       case .ended:
         transport?.sessionWasReplaced()
@@ -169,14 +169,14 @@ extension RealtimeSession: OutputReceiver {
   }
 
   func encoding(of output: RealtimeOutput) -> (@Sendable () -> ByteBuffer?)? {
-    let form = form
+    let messageEncoding = messageEncoding
     switch output {
     case .push(let push) where push.estimatedSize >= endpoint.limits.loopEncodingBytes:
-      return { form.encoded(push).bytes }
+      return { messageEncoding.encoded(push).bytes }
     case .response(let request, .value(let node))
     where node.estimatedSize >= endpoint.limits.loopEncodingBytes:
       guard node.estimatedSize <= endpoint.limits.data.responseBytes else { return nil }
-      return { form.bytes(ServerResponse(request, .ok, node).json()) }
+      return { messageEncoding.bytes(ServerResponse(request, .ok, node).json()) }
     default: return nil
     }
   }
@@ -187,7 +187,7 @@ extension RealtimeSession: OutputReceiver {
     // `encoded` is not needed: the push caches its encoded bytes.
     case .push(let push): self.push(push)
     case .response(let request, let response):
-      answer(request, encoded == nil ? .failure(.tooBig) : response, encoded)
+      respond(to: request, encoded == nil ? .failure(.tooBig) : response, encoded)
     case .authRevoked(let error): authRevoked(error)
     case .ended: break
     }
@@ -199,20 +199,20 @@ extension RealtimeSession: OutputReceiver {
   /// Notifies the client that its credential is no longer valid. The client then connects again with a new
   /// credential.
   private func authRevoked(_ error: RealtimeError) {
-    if let bytes = form.bytes(ServerPush.authRevoked(error).json()) {
+    if let bytes = messageEncoding.bytes(ServerPush.authRevoked(error).json()) {
       transport?.write(bytes, counted: false)
     }
   }
 
   /// Sends the engine's response to the oldest request.
-  private func answer(_ request: Int64, _ response: RealtimeResponse, _ encoded: ByteBuffer? = nil) {
+  private func respond(to request: Int64, _ response: RealtimeResponse, _ encoded: ByteBuffer? = nil) {
     answeredCount += 1
     guard let (size, listenRequest) = outstanding.popFirst() else {
       preconditionFailure("invariant: the engine responds once to each request")
     }
     outstandingBytes -= size
     switch listens.outcome(of: listenRequest, response) {
-    case .answer(let response):
+    case .respond(let response):
       var message = encoded ?? bytes(of: response, to: request)
       if transport?.canSend(message) == false { message = failure(.tooBig, request) }
       transport?.write(message, counted: message.readableBytes >= EncodedPush.minimumCountedBytes)
@@ -239,7 +239,7 @@ extension RealtimeSession: OutputReceiver {
       return
     }
     guard listens.accepts(push) else { return }
-    let encoded = form.encoded(push)
+    let encoded = messageEncoding.encoded(push)
     if let bytes = encoded.bytes, transport?.canSend(bytes) ?? true {
       transport?.write(bytes, counted: encoded.countOnce())
     } else {
@@ -273,7 +273,7 @@ extension RealtimeSession: OutputReceiver {
 
   /// Notifies the client that a listen has ended.
   private func cancel(_ name: SessionListens.Name, _ queryText: [UInt8]?) {
-    if let bytes = form.bytes(ServerPush.cancel(path: name.path, queryText: queryText).json()) {
+    if let bytes = messageEncoding.bytes(ServerPush.cancel(path: name.path, queryText: queryText).json()) {
       transport?.write(bytes, counted: false)
     }
   }
@@ -282,14 +282,15 @@ extension RealtimeSession: OutputReceiver {
     switch response {
     case .done:
       if !successMessages.isEmpty, let text = successMessages.removeValue(forKey: request) {
-        return form.bytes(text) ?? ByteBuffer()
+        return messageEncoding.bytes(text) ?? ByteBuffer()
       }
-      return form.success(request)
+      return messageEncoding.success(request)
     case .listening(let warnings):
-      return form.bytes(ServerResponse.json(request, .ok) { $0.warnings(warnings) }) ?? ByteBuffer()
+      return messageEncoding.bytes(ServerResponse.json(request, .ok) { $0.warnings(warnings) })
+        ?? ByteBuffer()
     case .value(let node):
       guard node.estimatedSize <= endpoint.limits.data.responseBytes else { return failure(.tooBig, request) }
-      return form.bytes(ServerResponse(request, .ok, node).json()) ?? failure(.tooBig, request)
+      return messageEncoding.bytes(ServerResponse(request, .ok, node).json()) ?? failure(.tooBig, request)
     case .failure(let error):
       successMessages[request] = nil
       return failure(error, request)
@@ -297,7 +298,7 @@ extension RealtimeSession: OutputReceiver {
   }
 
   private func failure(_ error: RealtimeError, _ request: Int64) -> ByteBuffer {
-    form.bytes(ServerResponse(request, error).json()) ?? ByteBuffer()
+    messageEncoding.bytes(ServerResponse(request, error).json()) ?? ByteBuffer()
   }
 }
 

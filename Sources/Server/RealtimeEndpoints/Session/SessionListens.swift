@@ -39,7 +39,7 @@ struct SessionListens {
 
   /// The action of the session after a response of the engine.
   enum Outcome {
-    case answer(RealtimeResponse)
+    case respond(RealtimeResponse)
     case cancel(Name, queryText: [UInt8]?)
     /// The engine could not end a listen that has already ended for the client.
     case remainsActive
@@ -55,19 +55,19 @@ struct SessionListens {
   mutating func outcome(of request: Request, _ response: RealtimeResponse) -> Outcome {
     switch (request, response) {
     case (.listen(let name, let queryText), .listening): active.updateValue(queryText, forKey: name)
-    case (.tooLarge, .listening): return .answer(.failure(.tooBig))
+    case (.tooLarge, .listening): return .respond(.failure(.tooBig))
     case (.unlisten(let name), .done): active[name] = nil
     case (.end(let name), .done):
       endingCount -= 1
-      // The client has started this listen again in the meantime. The request has ended that one as well, so
-      // the client is notified.
+      // The client has started this listen again in the meantime. The request to the engine has ended the new listen
+      // as well, so the client is notified.
       if let queryText = active.removeValue(forKey: name) { return .cancel(name, queryText: queryText) }
       return .nothing
     // The engine reports a failure if the store could not write other changes of the same batch.
     case (.end, _): return .remainsActive
     default: break
     }
-    return .answer(response)
+    return .respond(response)
   }
 
   /// Removes a listen.

@@ -169,9 +169,9 @@ struct SettingsService: Sendable {
 
   /// Returns a successful response with warnings.
   func ok(warnings: [String]) -> HTTPResponse {
-    var answer: JSONObject = ["status": .string("ok")]
-    if !warnings.isEmpty { answer["warning"] = .string(warnings.joined(separator: " ")) }
-    return HTTPResponse(.ok, json: JSONValue.object(answer).json())
+    var object: JSONObject = ["status": .string("ok")]
+    if !warnings.isEmpty { object["warning"] = .string(warnings.joined(separator: " ")) }
+    return HTTPResponse(.ok, json: JSONValue.object(object).json())
   }
 
   /// Logs a warning for the operator.

@@ -19,20 +19,20 @@ extension SettingsService {
     switch kind {
     case .rulesets:
       let rulesets = try await database.rulesets(as: caller)
-      return answer(.object(["rulesets": .array(rulesets.map(\.json))]))
+      return jsonResponse(.object(["rulesets": .array(rulesets.map(\.json))]))
     case .ruleset(let id):
       guard let ruleset = try await database.ruleset(id, as: caller) else {
         throw RESTError(.notFound, "There is no ruleset '\(id)'.")
       }
-      return answer(ruleset.json)
+      return jsonResponse(ruleset.json)
     case .labels:
       let labels = try await database.rulesetLabels(as: caller)
       var object = JSONObject()
       if let id = labels.stable { object["stable"] = .string(id) }
       if let id = labels.canary { object["canary"] = .string(id) }
-      return answer(.object(object))
+      return jsonResponse(.object(object))
     case .triggers:
-      return answer(.array(try await database.functionTriggers(as: caller).map(\.json)))
+      return jsonResponse(.array(try await database.functionTriggers(as: caller).map(\.json)))
     }
   }
 
@@ -44,7 +44,7 @@ extension SettingsService {
     case .rulesets:
       let id = try await database.addRuleset(
         try RealtimeRuleset(Array(body.readableBytesView)).file, as: caller)
-      return answer(.object(["id": .string(id)]))
+      return jsonResponse(.object(["id": .string(id)]))
     case .labels:
       let labels = try Self.labels(Self.object(body))
       _ = try await database.setRulesetLabels(labels, as: caller)
@@ -57,7 +57,7 @@ extension SettingsService {
     }
   }
 
-  private func answer(_ value: JSONValue) -> HTTPResponse { HTTPResponse(.ok, json: value.json()) }
+  private func jsonResponse(_ value: JSONValue) -> HTTPResponse { HTTPResponse(.ok, json: value.json()) }
 
   private static func object(_ body: ByteBuffer) throws(RESTError) -> JSONObject {
     let value = body.withUnsafeReadableBytes { raw in try? JSONValue(json: raw) }

@@ -44,7 +44,7 @@ protocol WebSocketDelegate: AnyObject {
 }
 
 extension WebSocketDelegate {
-  /// A delegate that queues nothing has nothing to resume.
+  /// The default for delegates without a queue does nothing.
   func resume() {}
 }
 
@@ -163,8 +163,8 @@ final class SocketHandler: ChannelDuplexHandler {
   fileprivate func check() {
     guard let context else { return }
     let limits = endpoint.limits
-    // While the handler does not read because of unanswered requests, the absence of input does not mean
-    // that the client is idle.
+    // Because of unanswered requests the handler may have stopped reading. The client then is not idle, even if no
+    // input arrives.
     if delegate?.isFull(half: true) ?? false { lastRead = .now() }
     let before = queuedBytes
     measureQueue(context.channel)
@@ -190,8 +190,8 @@ final class SocketHandler: ChannelDuplexHandler {
     queuedBytes = channel.isWritable ? 0 : (try? channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
   }
 
-  /// Sets the TCP user timeout: the system closes the connection when the client acknowledges no data for the
-  /// time that it may be idle (RFC 5482, tcp(7)). Systems without this option take 15 minutes.
+  /// Sets the TCP user timeout (RFC 5482, tcp(7)) to the time after which a client counts as lost. The system then
+  /// closes a connection whose data stays unacknowledged for that time. Systems without this option take 15 minutes.
   private func setUserTimeout(_ context: ChannelHandlerContext) {
     #if os(Linux)
       let milliseconds = Int(clamping: endpoint.limits.lostAfter.nanoseconds / 1_000_000)
@@ -224,10 +224,10 @@ final class SocketHandler: ChannelDuplexHandler {
     case .continuation: continuation(frame)
     case .ping:
       let data = frame.unmaskedData
-      var answer = context.channel.allocator.buffer(capacity: data.readableBytes + 2)
-      answer.writeFrameHeader(.pong, length: data.readableBytes)
-      answer.writeImmutableBuffer(data)
-      context.write(wrapOutboundOut(answer), promise: nil)
+      var pong = context.channel.allocator.buffer(capacity: data.readableBytes + 2)
+      pong.writeFrameHeader(.pong, length: data.readableBytes)
+      pong.writeImmutableBuffer(data)
+      context.write(wrapOutboundOut(pong), promise: nil)
       needsFlush = true
     case .pong: break
     case .connectionClose:

@@ -40,16 +40,16 @@ final class SocketRelay: WebSocketDelegate {
 
   func open(_ socket: SocketHandler, on eventLoop: any EventLoop) {
     self.socket = socket
-    guard let session else { return answer(isAccepted: false) }
+    guard let session else { return notifyClient(isAccepted: false) }
     let handle = Handle(self, on: eventLoop)
     session.run { session in
       let isAccepted = session.offer(handle)
-      handle.run { $0.answer(isAccepted: isAccepted) }
+      handle.run { $0.notifyClient(isAccepted: isAccepted) }
     }
   }
 
   /// Notifies the client whether the session continues here.
-  private func answer(isAccepted: Bool) {
+  private func notifyClient(isAccepted: Bool) {
     socket?.send((isAccepted ? ServerControl.switchAcknowledged : .reset(host: host)).json())
     socket?.flush()
   }
@@ -58,8 +58,8 @@ final class SocketRelay: WebSocketDelegate {
     do throws(WireError) {
       switch try ClientMessage(json: message, limits: endpoint.limits.data) {
       case .control(.ping): socket.send(ServerControl.pong.json())
-      // The client sends its control messages on both transports. The session handles those of long polling,
-      // so these are ignored.
+      // The client sends its control messages on both transports. The session handles the messages of long polling,
+      // so those of the WebSocket are ignored.
       case .control: break
       case .request(let request): forward(.request(request, size: message.count))
       }
@@ -118,7 +118,7 @@ final class SocketRelay: WebSocketDelegate {
       run { relay in
         for message in messages {
           let text = Array(message.readableBytesView)
-          guard let frames = SocketFrames(message: text, pieces: relay.endpoint.limits.socketPieces) else {
+          guard let frames = SocketFrames(message: text, pieces: relay.endpoint.limits.socketFrames) else {
             // The session has checked the size, so this is not expected. Without the message the client would
             // show a state that never existed, so the connection ends.
             relay.socket?.reject(RealtimeError.tooBig.message, code: 1009)

@@ -13,7 +13,7 @@ final class SocketSession: WebSocketDelegate {
 
   init(_ endpoint: RealtimeEndpoint, _ database: RealtimeDatabase, _ request: SocketRequest) {
     opening = (database, request.host, request.lastSession)
-    session = RealtimeSession(endpoint, form: .frames(pieces: endpoint.limits.socketPieces))
+    session = RealtimeSession(endpoint, encoding: .frames(pieces: endpoint.limits.socketFrames))
   }
 
   func open(_ socket: SocketHandler, on eventLoop: any EventLoop) {

@@ -24,9 +24,9 @@ package final class RealtimeConnection: Sendable {
   /// - Parameter request: the request number of the answer ``RealtimeResponse/done``; nil for no answer.
   package func authenticate(_ caller: Principal, request: Int64? = nil) {
     let caller = caller.acting(in: database.project)
-    // If a revocation is sequenced before the request, the request finds it when it executes. A later
-    // revocation finds the caller here.
-    state.noteSubmitted(caller)
+    // A revocation that is sequenced before this request is found when the request executes. A later revocation
+    // checks the caller that is recorded here.
+    state.recordSubmitted(caller)
     submit(.authenticate(caller), request)
   }
 

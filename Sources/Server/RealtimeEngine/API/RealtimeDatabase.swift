@@ -33,7 +33,7 @@ package final class RealtimeDatabase: Sendable {
   private let released: @Sendable () -> Void
 
   /// - Parameters:
-  ///   - project: the project of callers that have rights in the database.
+  ///   - project: the project whose callers have rights in the database.
   ///   - rules: makes the policies that enforce stored rules; nil if they are not enforced.
   ///   - revocations: decides whether credentials were revoked.
   ///   - now: the clock in milliseconds since the Unix epoch.
@@ -252,7 +252,7 @@ package final class RealtimeDatabase: Sendable {
 
   var limits: RealtimeLimits { runner.executor.limits }
 
-  /// Whether the policy permits a caller everything. False for a user if stored rules may deny something.
+  /// Whether the policy permits a caller every operation. False for a user if stored rules may deny something.
   package func allowsEverything(_ caller: Principal) -> Bool {
     let caller = caller.acting(in: project)
     return policies.current.allowsEverything(caller)

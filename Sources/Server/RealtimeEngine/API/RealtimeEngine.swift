@@ -10,12 +10,12 @@ package import RealtimeModel
 package final class RealtimeEngine: Sendable {
   private typealias Opening = Task<Result<RealtimeDatabase, RealtimeError>, Never>
 
-  /// The state of a namespace. A namespace with rows stays open. One without rows is released with its last
-  /// user, so that requests for unknown names take neither disk space nor memory.
+  /// The state of a namespace. A namespace with rows stays open. A namespace without rows is released after its last
+  /// use, so that requests for unknown names take neither disk space nor memory.
   private enum Entry {
     case opening(Opening)
     case open(RealtimeDatabase)
-    case name(WeakDatabase)
+    case provisional(WeakDatabase)
   }
 
   private struct WeakDatabase {
@@ -36,9 +36,9 @@ package final class RealtimeEngine: Sendable {
   private let entries = Guarded<[String: Entry]>([:])
   let revocations = RevocationCheck()
   /// The namespaces whose rules may deny something, as ``findRules()`` found them.
-  private let ruled = Guarded<Set<String>>([])
-  /// The pool is created before the first request. The process would end if the system had no threads left
-  /// later.
+  private let restrictedNamespaces = Guarded<Set<String>>([])
+  /// The engine creates the pool before the first request. Later the system might have no threads left, which would
+  /// end the process.
   private let threads = ThreadPool(threads: 2)
   private let decisions = ConcurrencyLimit(WriteDecision.maximumConcurrency)
   private let pushIDs = Guarded(PushIDGenerator())
@@ -55,7 +55,7 @@ package final class RealtimeEngine: Sendable {
   ///   - limits: the limits of the data model.
   ///   - cacheBytes: approximate maximum bytes of cached subtrees in one namespace.
   ///   - report: reports events that an operator must know; called on any thread.
-  ///   - now: the clock in milliseconds since the Unix epoch: of push ids, of rules for reads, and of expiries.
+  ///   - now: the clock in milliseconds since the Unix epoch. Push ids, rules of reads, and expiries use it.
   package convenience init(
     store: any OrderedStore, policies: PolicyDirectory<RealtimeAccess>, rules: RulesCompiler? = nil,
     project: @escaping @Sendable (_ namespace: String) -> String = { $0 },
@@ -126,7 +126,7 @@ package final class RealtimeEngine: Sendable {
     let (known, opening) = entries.withLock { entries -> (RealtimeDatabase?, Opening?) in
       switch entries[namespace] {
       case .open(let database): return (database, nil)
-      case .name(let entry): if let database = entry.database { return (database, nil) }
+      case .provisional(let entry): if let database = entry.database { return (database, nil) }
       case .opening(let opening): return (nil, opening)
       case nil: break
       }
@@ -144,7 +144,7 @@ package final class RealtimeEngine: Sendable {
     entries.withLock { entries in
       switch entries[namespace] {
       case .open(let database): database
-      case .name(let entry): entry.database
+      case .provisional(let entry): entry.database
       case .opening, nil: nil
       }
     }
@@ -156,7 +156,7 @@ package final class RealtimeEngine: Sendable {
       entries.values.compactMap { entry in
         switch entry {
         case .open(let database): database
-        case .name(let entry): entry.database
+        case .provisional(let entry): entry.database
         case .opening: nil
         }
       }
@@ -177,7 +177,8 @@ package final class RealtimeEngine: Sendable {
         created: { [weak self] in self?.keepOpen(namespace) },
         released: { [weak self] in self?.release(namespace) })
       entries.withLock { entries in
-        entries[namespace] = database.exists ? .open(database) : .name(WeakDatabase(database: database))
+        entries[namespace] =
+          database.exists ? .open(database) : .provisional(WeakDatabase(database: database))
       }
       return .success(database)
     } catch {
@@ -186,20 +187,21 @@ package final class RealtimeEngine: Sendable {
     }
   }
 
-  /// Keeps a namespace open once its first write has created it; the writer still holds it.
+  /// Keeps a namespace open once its first write has created it. The operation of that write still retains the
+  /// database.
   private func keepOpen(_ namespace: String) {
     entries.withLock { entries in
-      if case .name(let entry)? = entries[namespace], let database = entry.database {
+      if case .provisional(let entry)? = entries[namespace], let database = entry.database {
         entries[namespace] = .open(database)
       }
     }
   }
 
-  /// Releases a name whose last user is gone, unless a new user has opened it.
+  /// Removes a namespace without rows after its last use, unless another request has opened it again.
   private func release(_ namespace: String) {
     // The reference is released after the lock, because releasing the database may take the lock again.
     _ = entries.withLock { entries -> RealtimeDatabase? in
-      guard case .name(let entry)? = entries[namespace] else { return nil }
+      guard case .provisional(let entry)? = entries[namespace] else { return nil }
       let database = entry.database
       if database == nil { entries[namespace] = nil }
       return database
@@ -219,8 +221,8 @@ package final class RealtimeEngine: Sendable {
     policies.current(of: namespace).policy.rules
   }
 
-  /// Finds the namespaces whose stored rules may deny something to users, so that this is known before they are open.
-  /// Called before the first request. Reads one row of each namespace.
+  /// Finds the namespaces whose stored rules may deny something to users. ``allowsEverything(_:in:)`` needs the
+  /// result for namespaces that are not open. Called before the first request. Reads one row of each namespace.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError`` if the store cannot be read, or rules are damaged.
   package func findRules() async throws(RealtimeError) {
@@ -243,18 +245,19 @@ package final class RealtimeEngine: Sendable {
         for try await case let name? in group { found.insert(name) }
         return found
       }
-      ruled.withLock { $0 = found }
+      restrictedNamespaces.withLock { $0 = found }
     } catch { throw RealtimeError(storeError: error) }
   }
 
   private static let maximumConcurrentReads = 32
 
-  /// Whether the policy of a namespace permits a caller everything. False for a user if stored rules may deny something.
+  /// Whether the policy of a namespace permits a caller every operation. False for a user if stored rules may deny
+  /// something.
   package func allowsEverything(_ caller: Principal, in namespace: String) -> Bool {
     if let database = openDatabase(namespace) { return database.allowsEverything(caller) }
     let caller = caller.acting(in: project(namespace))
     return policies.current(of: namespace).allowsEverything(caller)
-      && (caller.role != nil || !ruled.withLock { $0.contains(namespace) })
+      && (caller.role != nil || !restrictedNamespaces.withLock { $0.contains(namespace) })
   }
 
   /// The project of a namespace.
@@ -278,7 +281,7 @@ package final class RealtimeEngine: Sendable {
       case .opening(let opening):
         if case .success(let database) = await opening.value { await database.shutdown() }
       case .open(let database): await database.shutdown()
-      case .name(let entry): await entry.database?.shutdown()
+      case .provisional(let entry): await entry.database?.shutdown()
       }
     }
   }

@@ -4,8 +4,8 @@ package import RealtimeModel
 
 /// The result of a permitted write.
 package enum RealtimeWriteResult: Sendable {
-  /// The write is durable. Holds the value of a set with its server values resolved; empty for an update; nil if the
-  /// value reveals stored data that the caller may not read.
+  /// The write is durable. For a set it holds the value with resolved server values; for an update it is empty. It is
+  /// nil if the value reveals stored data that the caller may not read.
   case written(Node?)
   /// Nothing was written: the existing value has another hash.
   case stale(current: Node)

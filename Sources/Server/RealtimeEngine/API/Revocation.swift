@@ -1,13 +1,14 @@
 // Ends the authentication of open connections whose credentials were revoked.
 //
-// The connections are searched off the sequencer. The batch checks the found ones again, because their callers may have
-// changed meanwhile.
+// The search for these connections runs off the sequencer. The batch checks each found connection again, because its
+// caller may have changed during the search.
 
 package import Access
 
 extension RealtimeEngine {
   /// Ends the authentication of connections whose credentials were revoked. Their sinks receive
-  /// ``RealtimeOutput/authRevoked(_:)``, and their listens are decided again for nobody. Returns before it is done.
+  /// ``RealtimeOutput/authRevoked(_:)``, and their listens are decided again for nobody. Returns before this has
+  /// happened.
   ///
   /// - Parameter isRevoked: whether a caller's credentials are revoked. Must cover all revocations so far, because it also
   ///   checks callers that authenticate later. Called on any thread, also in batches, so it must be quick.
@@ -16,8 +17,9 @@ extension RealtimeEngine {
     for database in openDatabases { database.revokeCallers() }
   }
 
-  /// Sets the condition for callers that an earlier process stored, whose onDisconnect writes are performed when a namespace
-  /// is opened. Unlike the closure of ``revoke(where:)``, it also decides credentials that expired long ago.
+  /// Sets the condition for callers that an earlier process stored with onDisconnect writes. Opening a namespace
+  /// performs these writes. Unlike the closure of ``revoke(where:)``, this closure also decides about credentials
+  /// that expired long ago.
   ///
   /// - Parameter isRevoked: whether a caller's credentials are revoked. If it throws, the namespace is not opened.
   package func revokeStored(where isRevoked: @escaping @Sendable (Principal) async throws -> Bool) {

@@ -1,9 +1,9 @@
 // Authorizes operations, and decides again about open listens whose permission may have ended.
 //
-// A permission may end because the caller changes, expires or is revoked, because another policy is published, or because a write
-// changes what the decision has read. Each makes the listens concerned undecided (see `OpenListens`). A pass in the
-// background then decides them, a few in each batch. Before a write is delivered, the undecided listens that it matches
-// are decided first.
+// A permission may end for three reasons. The caller changes, expires or is revoked; another policy is published; or
+// a write changes data that the decision has read. Each of these events makes the affected listens undecided (see
+// `OpenListens`). A pass in the background then decides them, a few in each batch. Before a write is delivered, the
+// undecided listens that it matches are decided first.
 //
 // Invariant: a listen that has lost its permission by a change receives no data that was sequenced after the change.
 
@@ -65,7 +65,7 @@ struct AuthorizationHandler: BatchHandler {
   ///
   /// - Parameters:
   ///   - changes: in ascending order of paths, none inside another, with resolved server values.
-  ///   - work: the work that the decision may spend; nil for as much as it needs.
+  ///   - work: the work that the decision may spend; nil for no limit.
   /// - Throws: ``RealtimeError`` with status `permission_denied`; ``Access/DecisionInterrupted``; errors of the store.
   func mayWrite(
     _ operation: RealtimeAccess.Operation, _ changes: [(path: Path, value: Node)], _ caller: Principal,
@@ -78,8 +78,8 @@ struct AuthorizationHandler: BatchHandler {
     do {
       try compare(decision, operation, caller, changes, work: work == nil ? nil : batch.canaryWork)
     } catch let interruption as DecisionInterrupted {
-      // The background decides by both rulesets. If the write cannot be decided there, the canary is not
-      // compared.
+      // The interruption defers the write, and the background job decides by both rulesets. If the write cannot be
+      // deferred, the canary is not compared.
       if work === batch.decisionWork, batch.mayDefer, batch.writer != nil { throw interruption }
     }
     try permit(decision)
@@ -171,8 +171,8 @@ struct AuthorizationHandler: BatchHandler {
       decisionCount: batch.decisionCount.now)
   }
 
-  /// Whether a decision in the background still holds: the policy, the caller and all that the decision read are the
-  /// same as when it was made. False if the check takes too long for a batch.
+  /// Whether a background decision still holds: the policy, the caller and the data that the decision read have not
+  /// changed. False if the check takes too long for a batch.
   func isCurrent(_ decided: DecidedWrite, _ caller: Principal) throws -> Bool {
     do { return try holds(decided, caller) } catch is DecisionInterrupted { return false }
   }
@@ -202,7 +202,7 @@ struct AuthorizationHandler: BatchHandler {
     while let connection = executor.expiries.next(at: batch.clock, journal) { expire(connection) }
   }
 
-  /// Makes all listens undecided if another policy is in force than at their decisions.
+  /// Makes all listens undecided if the policy in force has changed since they were decided.
   func followPolicy() throws {
     let version = try batch.policy().version
     guard listens.policyVersion != version else { return }
@@ -217,12 +217,13 @@ struct AuthorizationHandler: BatchHandler {
   func endBatch() { if listens.undecidedCount > 0 { executor.requestDecisions() } }
 
   private func expire(_ connection: ConnectionState) {
-    // The stored caller stays: onDisconnect writes of the session were registered while its credentials were valid.
+    // The rows keep the stored caller, because its credentials were valid when the session registered its
+    // onDisconnect writes.
     if connection.session.caller.hasExpired(at: batch.clock) { endAuthentication(of: connection) }
   }
 
-  /// Ends the authentication of a connection if its caller's credentials are revoked. Its onDisconnect writes are then
-  /// those of nobody, also if the credentials had expired before.
+  /// Ends the authentication of a connection if its caller's credentials are revoked. Its onDisconnect writes are
+  /// then performed as nobody, even if the credentials had expired before.
   func revoke(_ connection: ConnectionState) throws {
     if executor.revocations.isRevoked(connection.session.caller) { endAuthentication(of: connection) }
     if let registered = connection.session.registeredCaller, executor.revocations.isRevoked(registered) {
@@ -261,14 +262,14 @@ struct AuthorizationHandler: BatchHandler {
     guard listens.needsDecisions else { return }
     let changes = changes()
     try listens.follow(changes) { try tree.answer(to: $0, at: $1) }
-    try settle(matching: changes.map(\.path))
+    try decideAgain(matching: changes.map(\.path))
   }
 
   /// Decides again about the listens at, above and below some paths, if their decisions may no longer hold.
   /// Called before anything is delivered to them.
   ///
   /// - Parameter paths: in ascending order, none inside another.
-  func settle(matching paths: [Path]) throws {
+  func decideAgain(matching paths: [Path]) throws {
     guard listens.needsDecisions else { return }
     for listen in listens.undecided(matching: paths, includesTimeDependent: true) { try decide(listen) }
   }

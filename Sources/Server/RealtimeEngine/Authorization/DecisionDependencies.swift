@@ -101,8 +101,8 @@ final class RecordedAnswers {
 
   /// Records an answer.
   ///
-  /// - Parameter isReplaced: whether the write replaces the location. Such locations may be as many as the values of the
-  ///   write, so that they are not recorded one by one.
+  /// - Parameter isReplaced: whether the write replaces the location. A write may replace as many locations as it has
+  ///   values, so they are not recorded one by one.
   func record(_ question: TreeQuestion, _ answer: TreeFact.Answer, isReplaced: Bool) throws {
     readCount += 1
     if readCount % 1_024 == 0 { try checkWanted() }

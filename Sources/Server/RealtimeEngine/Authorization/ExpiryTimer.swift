@@ -1,6 +1,7 @@
 // Wakes a database when the credentials of a caller expire, so that its listens end even if nothing is written.
 //
-// Batches themselves compare expiries with the clock. So the timer affects only when an idle database notices them.
+// Batches themselves compare expiries with the clock. So the timer determines only when an idle database notices an
+// expiry.
 
 import Locking
 

@@ -14,17 +14,17 @@ final class OpenListen {
   var decision = Decision()
   /// The location in the index; nil while the listen is not in the index.
   var location: ListenIndexLocation?
-  /// The positions in the list of all listens, and in that of the location.
+  /// The indexes of this listen in the list of all listens, and in the list of its location.
   var position = 0
   var positionAtLocation = 0
 
   /// The last decision about the listen, which allowed it.
   struct Decision {
-    /// The round in which it was made; nil if it has to be made again.
+    /// The round (see ``OpenListens``) in which the decision was made; nil if it has to be made again.
     var round: Int?
-    /// Whether it read the time. It is then made again before each push.
+    /// Whether the decision read the time. If so, it is made again before each push.
     var dependsOnTime = false
-    /// The facts that it has read.
+    /// The facts that the decision read.
     var facts: [TrackedFact] = []
   }
 

@@ -2,11 +2,12 @@
 // a write visits only the listens that it matches and the decisions that it may change.
 //
 // A listen is decided if the policy in force has allowed it on the current state. A new policy makes all listens
-// undecided, which takes constant time. They are decided again in steps, and a write first decides those that it
-// matches. So an undecided listen receives nothing, and a new policy does not delay writes.
+// undecided: it starts a new round, which takes constant time. The listens are decided again in steps, and a write
+// first decides the listens that it matches. So an undecided listen receives nothing, and a new policy does not delay
+// writes.
 //
 // Invariants
-//   1. The facts of a decided listen have the answers that its decision has read.
+//   1. Each fact of a decided listen still has the answer that the decision read.
 //   2. `undecidedCount` is the number of undecided listens in the index.
 
 import RealtimeModel
@@ -15,7 +16,7 @@ import RealtimeModel
 ///
 /// `@unchecked Sendable`: only batches, which execute one at a time, and the batch loop between them access it.
 final class OpenListens: @unchecked Sendable {
-  /// The version of the policy in whose round listens are decided.
+  /// The version of the policy that decides the listens of the current round.
   var policyVersion = BatchExecution.PolicyVersion()
   private let root = ListenIndexLocation()
   private var all: [OpenListen] = []
@@ -174,8 +175,8 @@ final class OpenListens: @unchecked Sendable {
     let value: Node?
   }
 
-  /// Compares the facts that a write may have changed with their new answers. Listens whose decisions have read another
-  /// answer become undecided.
+  /// Compares the facts that a write may have changed with their new answers. Listens whose decisions read a
+  /// different answer become undecided.
   ///
   /// - Parameters:
   ///   - changes: in ascending order of paths, none inside another.
@@ -218,8 +219,8 @@ final class OpenListens: @unchecked Sendable {
   /// The listens at and above a path, and those below it.
   func audience(of path: Path) -> (above: [OpenListen], below: [OpenListen]) {
     var (above, below): ([OpenListen], [OpenListen]) = ([], [])
-    visit([Change(path: path, value: nil)]) { location, place, _ in
-      if place.count <= path.count { above += location.listens } else { below += location.listens }
+    visit([Change(path: path, value: nil)]) { location, visitedPath, _ in
+      if visitedPath.count <= path.count { above += location.listens } else { below += location.listens }
     }
     return (above, below)
   }
@@ -254,7 +255,7 @@ final class OpenListens: @unchecked Sendable {
   private func visitSubtree(
     _ location: ListenIndexLocation, _ path: Path, _ value: Node?, _ body: Visit
   ) rethrows {
-    // The value of a priority does not have the form of a location's value.
+    // The value written to a priority is not a node with facts, so these are read from the tree.
     try body(location, path, path.isPriority ? nil : value)
     for (key, child) in location.children {
       try visitSubtree(child, path.child(key), key.isPriority ? nil : value?.child(key), body)

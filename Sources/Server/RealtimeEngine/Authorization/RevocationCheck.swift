@@ -1,8 +1,8 @@
 // Decides whether the credentials of a caller were revoked after they were verified. All databases of an engine share one
 // check.
 //
-// A connection may submit verified credentials just before their revocation. So batches check the callers that
-// connections bring, and `RealtimeEngine/revoke(where:)` checks the callers of open connections.
+// A connection may submit verified credentials just before their revocation. So batches check the callers as whom
+// connections authenticate, and `RealtimeEngine/revoke(where:)` checks the callers of open connections.
 //
 // Invariant: a caller whose credentials were revoked before the batch that executes its request has no access.
 
@@ -22,7 +22,8 @@ final class RevocationCheck: Sendable {
     storedCondition.withLock { $0 = isRevoked }
   }
 
-  /// Whether the credentials of a caller are revoked that an earlier process stored. They may have expired long ago.
+  /// Whether the credentials of a caller that an earlier process stored are revoked. The credentials may have expired
+  /// long ago.
   func isStoredRevoked(_ caller: Principal) async throws -> Bool {
     if isRevoked(caller) { return true }
     guard let condition = storedCondition.withLock({ $0 }) else { return false }

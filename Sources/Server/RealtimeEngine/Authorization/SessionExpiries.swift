@@ -1,11 +1,11 @@
 // Orders the sessions of a database by the expiry of their callers' credentials.
 //
-// An entry stays when its caller authenticates again with a later expiry. When it is due, it is replaced by an entry with
-// the later expiry.
+// If a caller authenticates again with a later expiry, its entry stays. When that entry is due, an entry with the
+// later expiry replaces it.
 //
-// Invariant: a connection whose caller's credentials expire has one entry that counts: the one with its `scheduledExpiry`,
-// which is not later than the caller's expiry. So a client that authenticates again takes memory for a further entry only
-// if its new credentials expire earlier.
+// Invariant: a connection whose caller's credentials expire has one valid entry. The expiry of that entry equals the
+// session's `scheduledExpiry`, and is not later than the caller's expiry. So authenticating again adds an entry only
+// if the new credentials expire earlier.
 
 import Access
 

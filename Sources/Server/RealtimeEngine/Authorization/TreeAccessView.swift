@@ -1,10 +1,11 @@
 // Shows an access policy the tree before and after the write that it decides, without reading a subtree.
 //
-// The state before comes from the cache or from rows. The state after is derived from it and from the changes of the
-// write. A location at or below a change has the value of the change, which is in memory. A location above changes is
-// derived from these changes and from whether anything else below it has a row. Other locations do not change.
+// The state before the write comes from the cache or from rows. The state after the write is derived from it and from
+// the changes. A location at or below a change has the value of the change, which is in memory. A location above
+// changes is derived from these changes and from whether anything else below it has a row. Other locations do not
+// change.
 //
-// Invariant: a call costs a few rows for its location. A location above changes costs in addition a few rows per
+// Invariant: a call costs a few rows for its location. A location above changes additionally costs a few rows per
 // change, once for each write. The view keeps the state that it derived, because neither the changes nor the store
 // change during a decision.
 
@@ -19,7 +20,7 @@ final class TreeAccessView: TreeView {
   private let tree: Tree
   /// The changes in ascending order of paths, none inside another.
   private let changes: [(path: Path, value: Node)]
-  /// The changes without those of priorities, which never create or remove a location.
+  /// The changes of values. Changes of priorities are excluded, because they never create or remove a location.
   private let valueChanges: [(path: Path, value: Node)]
   let now: Int64
   /// The kinds of locations above changes, after the write.
@@ -39,7 +40,7 @@ final class TreeAccessView: TreeView {
   /// - Parameters:
   ///   - changes: the changes of a write, in ascending order of paths, none inside another; empty for a read.
   ///   - records: whether to record what the policy reads.
-  ///   - work: the work that the decision may spend; nil for as much as it needs.
+  ///   - work: the work that the decision may spend; nil for no limit.
   ///   - answers: records the answers for a decision in the background.
   init(
     _ tree: Tree, changes: [(path: Path, value: Node)] = [], now: Int64,
@@ -101,7 +102,7 @@ final class TreeAccessView: TreeView {
   private func record<Value>(
     _ fact: TreeFact, _ path: Path, after value: Value, _ answer: (Value) -> TreeFact.Answer
   ) throws -> Value {
-    // The state after at and below a change is that of the change.
+    // At and below a change, the state after the write is the value of the change.
     if let answers, path.isPriority || written(at: path) == nil {
       try answers.record(
         TreeQuestion(path: path, state: .after, fact: fact), answer(value), isReplaced: false)
@@ -140,7 +141,7 @@ final class TreeAccessView: TreeView {
     var after = Node.Content.children
     if below.allSatisfy(\.value.isEmpty) {
       after = try tree.content(at: path)
-      if case .children = after, try !hasOtherRows(path, besides: below) { after = .empty }
+      if case .children = after, try !hasOtherRows(path, excluding: below) { after = .empty }
     }
     knownAbove[path] = after
     return after
@@ -148,8 +149,8 @@ final class TreeAccessView: TreeView {
 
   private func priorityAfter(_ path: Path) throws -> Priority? {
     if let node = written(at: path) { return node.priority }
-    let place = path.child(.priority)
-    if let change = change(at: place) {
+    let priorityPath = path.child(.priority)
+    if let change = change(at: priorityPath) {
       if case .empty = try contentAfter(path) { return nil }
       return try change.value.leafValue.map { try Priority($0) }
     }
@@ -205,16 +206,16 @@ final class TreeAccessView: TreeView {
     return changed
   }
 
-  /// Whether a location with children has no children at some time during the write. It then loses its priority.
+  /// Whether a location with children has no children at some time during the write. If so, it loses its priority.
   ///
   /// The changes take effect in their order. So the location is empty for a moment if the first changes are removals,
-  /// and nothing else is there before the first value is written.
+  /// and no other child exists before the first value is written.
   private func isEmptied(_ path: Path, by changes: ArraySlice<(path: Path, value: Node)>) throws -> Bool {
     guard let first = changes.firstIndex(where: { !$0.value.isEmpty }) else {
       if case .empty = try contentAfter(path) { return true }
       return false
     }
-    guard first > changes.startIndex, try !hasOtherRows(path, besides: changes) else { return false }
+    guard first > changes.startIndex, try !hasOtherRows(path, excluding: changes) else { return false }
     for change in changes[first...] {
       try spend()
       if case .empty = try tree.content(at: change.path) { continue }
@@ -227,8 +228,7 @@ final class TreeAccessView: TreeView {
 
   /// The value that the write gives to a location, if it replaces the location or an ancestor.
   private func written(at path: Path) -> Node? {
-    // The last change that is not after the path is the only one that may contain it, because no change is inside
-    // another.
+    // Only the last change that is not after the path may contain the path, because no change is inside another.
     let next = changes.count == 1 ? 1 : changes.partitionPoint { path < $0.path }
     guard next > 0 else { return nil }
     let change = changes[next - 1]
@@ -252,7 +252,7 @@ final class TreeAccessView: TreeView {
 
   /// Whether a location has a value that is not at or below one of these changes.
   private func hasOtherRows(
-    _ location: Path, besides changes: ArraySlice<(path: Path, value: Node)>
+    _ location: Path, excluding changes: ArraySlice<(path: Path, value: Node)>
   ) throws -> Bool {
     try spend(changes.count)
     let children = RowKeys.row(of: location) + [RowKeys.priority + 1]

@@ -13,7 +13,7 @@ import RealtimeModel
 enum Deferral: Error, Sendable {
   /// A conditional write has to compare the hash of a large value.
   case hash(HashComparison)
-  /// The access policy has to decide a write that takes it long.
+  /// The access policy takes long to decide a write.
   case decision(WriteDecision)
   /// The large values of a heavy write have to be staged first.
   case staging(WriteStaging)
@@ -42,7 +42,7 @@ enum Deferral: Error, Sendable {
   }
 }
 
-/// The results of an operation's deferrals, kept until it is answered.
+/// The results of an operation's deferrals. The operation keeps them until it is answered.
 ///
 /// One operation may be deferred several times, and keeps every result. A conditional write of a large value
 /// may be staged, then read its location, then compare a hash.
@@ -65,8 +65,8 @@ struct DeferralResults: Sendable {
   var window: Result<Node, RealtimeError>?
   /// The prepared first push of a listen. It is used if the value has not changed since.
   var firstPush: InitialListenData.Prepared?
-  /// Whether the operation has waited for an index. Only operations on locations larger than the limit of an
-  /// answer do so.
+  /// Whether the operation has waited for an index. Only operations on locations that exceed the size limit of a
+  /// response wait for an index.
   var hasAwaitedIndex = false
 }
 
@@ -123,7 +123,7 @@ extension DeferredWork {
 
 // MARK: Hashes
 
-/// Compares the hash of a conditional write with that of a large value.
+/// Compares the hash of a conditional write with the hash of a large value.
 ///
 /// Nodes are immutable and cache their hash. So hashing a value again after a small change is cheap.
 struct HashComparison: DeferredWork {

@@ -1,11 +1,11 @@
-// Decides a write in the background, if the access policy needs long for it.
+// Decides a write in the background if the access policy takes long to decide it.
 //
-// The policy reads a durable state while other operations are sequenced. The decision records what it has read, and the
-// changes that are sequenced meanwhile. The batch that executes the write compares the answers that these changes may
-// have changed, so that the write is executed exactly if the policy would allow it at that position.
+// The policy reads a durable state while other operations are sequenced. The decision records what it has read, and
+// the changes that are sequenced until it is complete. The batch that executes the write compares the answers that
+// these changes may affect. So the write is executed exactly if the policy would allow it at that position.
 //
-// Invariant: a write is executed only if every answer that its decision read is the answer of the state it is executed on,
-// and policy and caller are the same.
+// Invariant: a write is executed only if its decision still holds. Every answer that the decision read is the same in
+// the current state, and the policy and the caller have not changed.
 //
 // Decision: docs/decisions/0035-decisions-about-large-writes.md
 
@@ -28,7 +28,7 @@ struct WriteDecision: DeferredWork {
   static let maximumAttempts = 8
   /// Maximum number of decisions of all namespaces at a time. Each occupies one of the store's four reader threads.
   static let maximumConcurrency = 2
-  /// The error of a write that takes a batch too long, and cannot be decided in the background.
+  /// The error of a write whose decision takes too long for a batch and cannot be made in the background.
   static let undecided = RealtimeError(
     .unavailable, "the rules take long about this write, and its data changed meanwhile; try again")
 

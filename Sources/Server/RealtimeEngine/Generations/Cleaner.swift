@@ -1,5 +1,5 @@
-// Clears rows in the background that are no longer visible: those of replaced subtrees, and of staged
-// generations that were never installed. A pending delete is a row that names such a range.
+// Clears invisible rows in the background: the rows of replaced subtrees, and of staged generations that were never
+// installed. A pending delete is a row that names a range of such rows.
 //
 // While clients use the database, the cleaner works in small steps, and pauses four times as long as each
 // step takes.
@@ -7,7 +7,7 @@
 // Invariants
 //   1. A commit clears rows only if their pending delete still exists in it.
 //   2. A generation that is being staged is not cleared.
-//   3. A database has one active cleaner, because only that one knows the staged generations.
+//   3. A database has one active cleaner, because only this cleaner knows the staged generations.
 
 import Locking
 import OrderedStore
@@ -136,7 +136,7 @@ final class Cleaner: Sendable {
       let isBusy = began - lastActivity.at < Cleaner.idleAfter
       let maximum = isBusy ? min(limits.cleanedRows, limits.cleanedRowsWhenBusy) : limits.cleanedRows
       let next = try await store.execute(validating: nil) { [limits, rest] writer -> KeyRange? in
-        // If the pending delete is gone, the generation has been installed meanwhile, and its rows must stay.
+        // If the pending delete is gone, the generation has been installed, and its rows must stay.
         guard try writer.get(row) != nil else { return nil }
         return try Cleaner.clear(rest, in: writer, row, maximum, limits)
       }.result

@@ -32,7 +32,7 @@ extension RowKeys {
   static func bigEndian(_ number: UInt64) -> [UInt8] { withUnsafeBytes(of: number.bigEndian) { Array($0) } }
 }
 
-/// Reads and writes these rows.
+/// Reads and writes the rows of generations and pending deletes.
 enum GenerationRows {
   /// The generations in a view of the store.
   static func load(_ view: any ReadView) throws -> SubtreeGenerations {

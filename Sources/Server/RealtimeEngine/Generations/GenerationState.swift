@@ -12,7 +12,7 @@ final class GenerationState: @unchecked Sendable {
   let limits: StagingLimits
   /// The generations of durable states, for reads off the executor.
   let durable = DurableGenerations()
-  /// The last commit that requested generation numbers, and the count of its numbers.
+  /// The last commit that requested generation numbers, and how many it has requested.
   private var begun: (version: UInt64, count: UInt64) = (0, 0)
 
   init(_ limits: StagingLimits) { self.limits = limits }

@@ -38,21 +38,21 @@ struct GenerationView: ReadView {
     _ run: PhysicalRange, reverse: Bool,
     _ visit: (UnsafeRawBufferPointer, UnsafeRawBufferPointer, Version) throws -> Bool
   ) throws -> Bool {
-    var goesOn = true
+    var continues = true
     if run.physicalPrefix.isEmpty {
       try base.scan(run.range, reverse: reverse) { key, value, version in
-        goesOn = try visit(key, value, version)
-        return goesOn
+        continues = try visit(key, value, version)
+        return continues
       }
-      return goesOn
+      return continues
     }
     var name = run.prefix
     try base.scan(run.range, reverse: reverse) { key, value, version in
       name.removeLast(name.count - run.prefix.count)
       name.append(contentsOf: key.dropFirst(run.physicalPrefix.count))
-      goesOn = try name.withUnsafeBytes { try visit($0, value, version) }
-      return goesOn
+      continues = try name.withUnsafeBytes { try visit($0, value, version) }
+      return continues
     }
-    return goesOn
+    return continues
   }
 }

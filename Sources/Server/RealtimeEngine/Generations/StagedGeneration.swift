@@ -53,13 +53,13 @@ final class StagedGeneration: Sendable {
   ///
   /// - Throws: the error of an earlier commit.
   func add(_ rows: [StagedRow]) async throws {
-    note(rows[...])
+    recordPriorities(rows[...])
     try await commit { writer, prefix in
       for row in rows { try writer.set(prefix + row.path, row.value) }
     }
   }
 
-  private func note(_ rows: some Sequence<StagedRow>) {
+  private func recordPriorities(_ rows: some Sequence<StagedRow>) {
     if !hasPriority, rows.contains(where: { RowKeys.hasPriority($0.path, $0.value) }) {
       priority.withLock { $0 = true }
     }
@@ -67,7 +67,7 @@ final class StagedGeneration: Sendable {
 
   /// Adds and removes rows, in order and in small commits. Returns when more may be added, like ``add(_:)``.
   func apply(_ steps: [StagedStep]) async throws {
-    note(
+    recordPriorities(
       steps.lazy.compactMap { step -> StagedRow? in
         switch step {
         case .add(let row), .addPriority(let row, _): row
@@ -173,7 +173,7 @@ struct StagedRow: Sendable {
 
 /// A change of a generation that is being staged.
 enum StagedStep: Sendable {
-  /// Adds a row, or replaces the one with the same path.
+  /// Adds a row, or replaces the row with the same path.
   case add(StagedRow)
   /// Removes the rows at and below a path.
   case remove([UInt8])

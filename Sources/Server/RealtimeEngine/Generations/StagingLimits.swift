@@ -10,8 +10,8 @@ struct StagingLimits: Sendable {
   /// Maximum number of rows that one step of a background read reads, and of their bytes.
   var chunkRows = 2_048
   var chunkBytes = 256 << 10
-  /// Maximum time that one batch spends on reads and index builds. Further operations of this kind wait for
-  /// the next batch, except for the one that has been skipped most often.
+  /// Maximum time that one batch spends on reads and index builds. Further operations of this kind wait for the next
+  /// batch, except for the operation that has been skipped most often.
   var batchQuantum = Duration.milliseconds(8)
   /// Maximum number of children that a row window on a large location may have at its start, and of their
   /// bytes of JSON. The executor reads all of them.
@@ -23,20 +23,20 @@ struct StagingLimits: Sendable {
   /// keys. More rows are cleared in the background.
   var clearedRows = 1_024
   var clearedBytes = 256 << 10
-  /// Minimum number of changes of an update for which gaps between rows are tracked (see `RowGap`). For fewer
-  /// changes it does not pay, because finding a gap may scan over many cleared rows.
+  /// Minimum number of changes of an update for which gaps between rows are tracked (see `RowGap`). For fewer changes
+  /// the tracking costs more than it saves, because finding a gap may scan over many cleared rows.
   var minimumGapChanges = 32
   /// Maximum number of generation numbers that one commit assigns. The format allows 4,095.
   var maximumNumbersPerCommit: UInt64 = 4_095
   /// Maximum steps of decisions about the writes of one batch: about 10 ms. Writes that need more are decided in the
   /// background.
   var decisionSteps = 1_000_000
-  /// Minimum steps of each decision about a write, also once the batch has spent its maximum: about 20 µs.
+  /// Minimum steps of each decision about a write, even after the batch has spent its maximum: about 20 µs.
   var minimumDecisionSteps = 2_000
-  /// Maximum steps of a decision that a batch has to make because the background cannot, and of the check of a decision
-  /// from the background: about 20 ms.
+  /// Maximum steps of a decision that a batch makes because background jobs could not make it: about 20 ms. It also
+  /// limits the check of a decision that was made in the background.
   var maximumDecisionSteps = 2_000_000
-  /// The number of paths above which a write that needs a decision is decided in the background.
+  /// Writes with more paths than this are decided in the background if they need a decision.
   var decidedPaths = 1_000
   /// The weight in bytes above which writes are staged.
   var minimumStagedBytes = 512 << 10
@@ -53,6 +53,6 @@ struct StagingLimits: Sendable {
   /// Maximum rows that one commit clears while clients use the database.
   var cleanedRowsWhenBusy = 32
 
-  /// Limits at which a step takes a few milliseconds.
+  /// The default limits. With them a step takes a few milliseconds.
   static let standard = StagingLimits()
 }

@@ -1,9 +1,8 @@
 // Maps the keys of the tree, which encode paths, to the physical keys of its rows.
 //
-// Most rows have the key of their path. When a large subtree is replaced in one step, the new rows are a
-// generation: they are stored under a prefix with the generation's number, and one small row maps the
-// subtree's location to that number. Example: after /list was replaced by generation 7, the row of /list/a
-// has the key 'n' + 7 + "a" 0x00.
+// Most rows have the key of their path. When a large subtree is replaced in one step, the new rows are a generation.
+// They are stored under a prefix with the generation's number, and one small row maps the subtree's location to that
+// number. Example: after /list was replaced by generation 7, the row of /list/a has the key 'n' + 7 + "a" 0x00.
 //
 // Invariants
 //   1. The rows of a location are those of the innermost generation that contains it. All other rows stored

@@ -92,17 +92,17 @@ struct IndexBuildHandler: BatchHandler {
       ).dataPath
       var node: RuleNode? = root
       var depth = 0
-      while let here = node, here.hasIndexes, depth < path.count {
+      while let ruleNode = node, ruleNode.hasIndexes, depth < path.count {
         let child = Path(keys: Array(path.keys[...depth]))
-        if !here.indexes.isEmpty, seen[depth] != child {
+        if !ruleNode.indexes.isEmpty, seen[depth] != child {
           seen[depth] = child
           let location = Path(keys: Array(path.keys[..<depth]))
-          for (key, value) in try tree.indexRows(of: path.keys[depth], in: location, by: here.indexes) {
+          for (key, value) in try tree.indexRows(of: path.keys[depth], in: location, by: ruleNode.indexes) {
             try writer.set(key, value)
             work += 1
           }
         }
-        node = here.child(path.keys[depth])
+        node = ruleNode.child(path.keys[depth])
         depth += 1
       }
       // If nothing below the child is indexed, the scan skips the child's other rows.

@@ -1,5 +1,5 @@
-// Updates index rows with every write: those of indexed locations above the change, and those at and below
-// it. The index rows of large values are built in the background.
+// Updates index rows with every write: the rows of indexed locations above the change, and the rows at and below it.
+// The index rows of large values are built in the background.
 
 import OrderedStore
 import RealtimeModel
@@ -37,14 +37,14 @@ struct IndexMaintenance: BatchHandler {
     var write = IndexedWrite()
     var node: RuleNode? = root
     for (depth, key) in path.keys.enumerated() {
-      guard let here = node, here.hasIndexes else { break }
-      if !here.indexes.isEmpty {
+      guard let ruleNode = node, ruleNode.hasIndexes else { break }
+      if !ruleNode.indexes.isEmpty {
         var child = IndexedChild(
-          location: Path(keys: Array(path.keys[..<depth])), key: key, orderings: here.indexes)
+          location: Path(keys: Array(path.keys[..<depth])), key: key, orderings: ruleNode.indexes)
         child.before = try tree.indexRows(of: child.key, in: child.location, by: child.orderings)
         write.above.append(child)
       }
-      node = here.child(key)
+      node = ruleNode.child(key)
     }
     if let node, node.hasIndexes { write.rules = node }
     return write.above.isEmpty && write.rules == nil ? nil : write

@@ -108,8 +108,8 @@ enum IndexRows {
     }
   }
 
-  /// Maps the first byte of a character so that bytes sort in UTF-16 order: supplementary characters
-  /// (0xF0...) sort before characters from U+E000 to U+FFFF (0xEE, 0xEF).
+  /// Maps the first byte of a character so that bytes sort in UTF-16 order. In this order, supplementary characters
+  /// (0xF0...) precede the characters from U+E000 to U+FFFF (0xEE, 0xEF).
   private static func utf16Order(of byte: UInt8) -> UInt8 {
     switch byte {
     case 0xEE, 0xEF: byte + 5

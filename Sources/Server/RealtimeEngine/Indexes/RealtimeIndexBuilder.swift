@@ -40,7 +40,7 @@ final class RealtimeIndexBuilder: Sendable {
       if !queue.append(operation) { continuation.resume(returning: nil) }
     }
     switch result {
-    case .success(.count(let left)): return left > 0
+    case .success(.count(let remaining)): return remaining > 0
     case .success, nil: return false
     case .failure:
       // The store cannot write now. The pending builds remain recorded in their row.

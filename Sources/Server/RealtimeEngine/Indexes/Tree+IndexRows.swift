@@ -8,12 +8,12 @@ extension Tree {
   func indexedKeys(_ query: QuerySpec, at path: Path) throws -> [ChildKey]? {
     let prefix = IndexRows.prefix(of: path, by: query.ordering)
     var range = KeyRange(prefix: prefix)
-    if let start = query.start, let place = query.startSortKey {
-      guard let bytes = IndexRows.bound(place) else { return nil }
+    if let start = query.start, let sortKey = query.startSortKey {
+      guard let bytes = IndexRows.bound(sortKey) else { return nil }
       range.start = prefix + bytes + (start.isInclusive ? [] : [0x00])
     }
-    if let end = query.end, let place = query.endSortKey {
-      guard let bytes = IndexRows.bound(place) else { return nil }
+    if let end = query.end, let sortKey = query.endSortKey {
+      guard let bytes = IndexRows.bound(sortKey) else { return nil }
       range.end = prefix + bytes + (end.isInclusive ? [0x00] : [])
     }
     guard range.end.map({ !$0.lexicographicallyPrecedes(range.start) }) ?? true else { return [] }
@@ -21,16 +21,16 @@ extension Tree {
     if case .last = query.limit { reverse = true }
     let limit = query.limit?.count ?? .max
     var keys: [ChildKey] = []
-    var isCut = false
+    var hasTruncatedRow = false
     try view.scan(range, reverse: reverse) { _, value, _ in
-      guard let mark = value.first, mark == 0x00 else {
-        isCut = true
+      guard let flag = value.first, flag == 0x00 else {
+        hasTruncatedRow = true
         return false
       }
       keys.append(ChildKey(String(decoding: UnsafeRawBufferPointer(rebasing: value[1...]), as: UTF8.self)))
       return keys.count < limit
     }
-    return isCut ? nil : keys
+    return hasTruncatedRow ? nil : keys
   }
 
   /// The index rows of a child, as a dictionary from row keys to row values.
@@ -38,13 +38,13 @@ extension Tree {
     of key: ChildKey, in location: Path, by orderings: [Ordering]
   ) throws -> [[UInt8]: [UInt8]] {
     let path = location.child(key)
-    let itself = try orderingValue(at: path)
-    if itself == .null { return [:] }
+    let childValue = try orderingValue(at: path)
+    if childValue == .null { return [:] }
     var rows: [[UInt8]: [UInt8]] = [:]
     for ordering in orderings {
-      var value = itself
+      var value = childValue
       if case .child(let inner) = ordering {
-        value = itself == .object ? try orderingValue(at: path.appending(inner)) : .null
+        value = childValue == .object ? try orderingValue(at: path.appending(inner)) : .null
       }
       let row = IndexRows.row(SortKey(value: value, key: key))
       rows[IndexRows.prefix(of: location, by: ordering) + row.key] = row.value

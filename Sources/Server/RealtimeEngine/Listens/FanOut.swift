@@ -192,8 +192,8 @@ enum FanOutStep: Sendable {
   /// Its changes are in ascending order of paths, none inside another. For each location whose windows are
   /// updated from rows (see `RowWindowHandler`), `windows` has the changes of its filtered value.
   case write([Change], windows: [Path: [WindowChange]])
-  /// The stage had only some children of this location, because its windows were updated from rows. From now
-  /// on it has the complete value, which is given here.
+  /// The stage had only some children of this location, because its windows were updated from rows. From now on the
+  /// stage has the complete value, which this step contains.
   case fullValue(Path, Node)
   /// An operation is answered.
   case answer(RealtimeOperation.Origin, OperationResult)
@@ -274,7 +274,7 @@ package enum RealtimeOutput: Sendable {
 package enum RealtimeResponse: Sendable {
   /// The operation succeeded.
   case done
-  /// The listen has started and its data was sent. `warnings` are those of the protocol, such as `no_index`.
+  /// The listen has started and its data was sent. `warnings` are the protocol's warnings, such as `no_index`.
   case listening(warnings: [String])
   /// The requested value.
   case value(Node)

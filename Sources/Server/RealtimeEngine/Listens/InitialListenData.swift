@@ -19,7 +19,7 @@ struct InitialListenData {
   private static let maximumHashedBytes = 1 << 20
   private static let maximumComparedBytes = 256 << 10
 
-  fileprivate enum Answer {
+  fileprivate enum Selection {
     case nothing
     case all
     case ranges(RealtimePush)
@@ -28,15 +28,17 @@ struct InitialListenData {
   /// A result that was computed in the background for a large value or window.
   struct Prepared: Sendable {
     private let node: Node
-    private let answer: Answer
+    private let selection: Selection
 
     init(_ listen: RealtimeOperation.Listen, _ node: Node) {
       self.node = node
-      answer = InitialListenData(listen).answer(for: node, hashing: .max, comparing: .max)
+      selection = InitialListenData(listen).selection(for: node, hashing: .max, comparing: .max)
     }
 
     /// The result; nil if it was computed for another value.
-    fileprivate func answer(for node: Node) -> Answer? { self.node.isIdentical(to: node) ? answer : nil }
+    fileprivate func selection(for node: Node) -> Selection? {
+      self.node.isIdentical(to: node) ? selection : nil
+    }
   }
 
   /// The push that brings the client up to date; nil if the client is up to date.
@@ -46,12 +48,12 @@ struct InitialListenData {
   ///   - shared: the last push of the location's value. It is reused if the value is the same, otherwise
   ///     replaced.
   func push(for node: Node, _ prepared: Prepared?, shared: inout RealtimePush?) -> RealtimePush? {
-    let answer =
-      prepared?.answer(for: node)
-      ?? self.answer(
+    let selection =
+      prepared?.selection(for: node)
+      ?? self.selection(
         for: node, hashing: InitialListenData.maximumHashedBytes,
         comparing: InitialListenData.maximumComparedBytes)
-    switch answer {
+    switch selection {
     case .nothing: return nil
     case .ranges(let push): return push
     case .all: break
@@ -67,8 +69,8 @@ struct InitialListenData {
   /// - Parameters:
   ///   - maximumHashedBytes: the number of bytes to hash above which the client gets the value.
   ///   - maximumComparedBytes: the size of the largest value that is compared range by range.
-  private func answer(for node: Node, hashing maximumHashedBytes: Int, comparing maximumComparedBytes: Int)
-    -> Answer
+  private func selection(for node: Node, hashing maximumHashedBytes: Int, comparing maximumComparedBytes: Int)
+    -> Selection
   {
     guard let hash = listen.hash else { return .all }
     // An empty hash means that the client has no data. It is up to date if the value is empty.

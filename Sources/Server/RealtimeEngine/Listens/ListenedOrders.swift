@@ -1,5 +1,5 @@
-// Tracks the sort orders in which the fan-out stage keeps the children of each location. A further listen in
-// the same order needs no sort.
+// Tracks the sort orders in which the fan-out stage keeps the children of each location. A new listen in one of these
+// orders needs no sort.
 
 import RealtimeModel
 
@@ -16,10 +16,10 @@ final class ListenedOrders: @unchecked Sendable {
   private var paths: [Path: (listens: Int, orders: Int)] = [:]
 
   /// Whether a location has a filtered listen, after the operations executed so far.
-  func has(_ path: Path) -> Bool { paths[path] != nil }
+  func hasListen(at path: Path) -> Bool { paths[path] != nil }
 
   /// Whether the children of a location are kept in an order, after the operations executed so far.
-  func has(_ ordering: Ordering, at path: Path) -> Bool {
+  func hasOrder(_ ordering: Ordering, at path: Path) -> Bool {
     counts[LocationOrder(path: path, ordering: ordering)] != nil
   }
 

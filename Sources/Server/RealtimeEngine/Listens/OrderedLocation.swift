@@ -100,7 +100,7 @@ struct OrderedLocation: Sendable {
     apply(to: now, keys: keys, changes: []) { _, _ in }
   }
 
-  /// Removes those of the given children that no window shows.
+  /// Removes the given children, except for those that a window shows.
   mutating func removeInvisible(_ children: Node) {
     var now = node
     var keys: [ChildKey] = []

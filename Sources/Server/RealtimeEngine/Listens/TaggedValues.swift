@@ -1,4 +1,4 @@
-// Caches the pushes with all children of a location for filtered listens, by tag. All clients number their
+// Caches, by tag, the pushes that send all children of a location to its filtered listens. All clients number their
 // tags in the same way, so the many listeners of one location share a few tags.
 
 import RealtimeModel

@@ -33,16 +33,17 @@ extension DisconnectHandler {
   /// The values of operations that are denied together, without the operations that are denied in combination
   /// with earlier ones.
   ///
-  /// Groups of operations are added in the order of registration. Their size doubles until one is denied. Its longest
-  /// permitted part is then found by halving, and the operation that follows is dropped. Operations that exceed the
-  /// bound of the work are dropped, too, and reported.
+  /// Groups of operations are added in the order of registration. Their size doubles until a group is denied. The
+  /// longest permitted part of this group is then found by halving, and the operation after that part is dropped.
+  /// Operations that exceed the bound of the work are dropped, too, and reported.
   private func admitted(
     _ operations: [[(path: Path, value: Node)]], _ caller: Principal
   ) throws -> [(path: Path, value: Node)] {
     var kept: [(path: Path, value: Node)] = []
     var (keptBytes, work) = (0, 0)
     var next = 0
-    // Adds the operations before an index if they are permitted; nil if that exceeds the bound.
+    // Adds the operations before an index if they are permitted. Returns nil if deciding them exceeds the bound of
+    // the work.
     func add(before end: Int) throws -> Bool? {
       let values = operations[next..<end].flatMap { $0 }
       let bytes = values.reduce(0) { $0 + 64 + $1.value.estimatedSize }

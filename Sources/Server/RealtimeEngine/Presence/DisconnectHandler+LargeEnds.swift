@@ -15,7 +15,7 @@ extension DisconnectHandler {
   private static let chunkBytes = 4 << 20
 
   /// Replaces a session's registered values by those that are permitted, with resolved server values.
-  func settleValues(of session: String) throws {
+  func storePermittedValues(of session: String) throws {
     let writer = try batch.requireWriter()
     let registered = try registered(of: session)
     guard !registered.isEmpty else { return }
@@ -30,7 +30,7 @@ extension DisconnectHandler {
 
   /// Removes a chunk of the existing values that the session's writes will replace.
   ///
-  /// - Returns: false once one commit can clear the rest.
+  /// - Returns: false once one commit can clear the remaining rows.
   func clearChunk(for session: String) throws -> Bool {
     let registered = try DisconnectRows(session: session, in: tree.view)
     var bytes = 0

@@ -1,14 +1,13 @@
-// Handles onDisconnect writes. It stores them as rows, so that they survive a restart of the server, and
-// performs all writes of a session as one write when the session ends.
+// Handles onDisconnect writes. It stores them as rows, so that they survive a restart of the server. When a session
+// ends, it performs all writes of the session as one write.
 //
-// Each registered operation is decided again when the session ends: it is performed completely or not at all, and the
-// others are performed without it. Decision 0030 gives the reasons.
+// Each registered operation is decided again when the session ends. A denied operation is dropped completely, and the
+// others are performed. Decision 0030 gives the reasons.
 //
 // Invariant: an acknowledged onDisconnect write is performed, unless access is denied when the session ends. It waits
-// while the database has no rules that decide it. The writes of a caller whose credentials were revoked are decided as
-// those of nobody.
-// The writes of a session fit into one commit (`DisconnectCost`); the values that they replace may be of any
-// size (see DisconnectHandler+LargeEnds).
+// while the database has no rules that decide it. If the caller's credentials were revoked, its writes are decided as
+// writes of nobody. The writes of a session fit into one commit (`DisconnectCost`); the values that they replace may
+// be of any size (see DisconnectHandler+LargeEnds).
 
 import Access
 import OrderedStore
@@ -61,8 +60,8 @@ struct DisconnectHandler: BatchHandler {
 
   func cancel(_ path: Path, for connection: ConnectionState) throws {
     guard connection.session.registeredCaller != nil else { return }
-    if let place = try registeredAncestor(of: path, for: connection) {
-      return try cancel(path, inValueAt: place, for: connection)
+    if let registeredPath = try registeredAncestor(of: path, for: connection) {
+      return try cancel(path, inValueAt: registeredPath, for: connection)
     }
     var registered = connection.session.registered
     registered -= try DisconnectCost(session: connection.name, at: path, in: tree.view)
@@ -75,9 +74,9 @@ struct DisconnectHandler: BatchHandler {
   /// The outermost location above a path at which a value is registered.
   private func registeredAncestor(of path: Path, for connection: ConnectionState) throws -> Path? {
     for count in 0..<path.count {
-      let place = Path(keys: Array(path.keys[..<count]))
-      let row = RowKeys.disconnect(ofSession: connection.name, at: place)
-      if try tree.view.get(row) != nil { return place }
+      let registeredPath = Path(keys: Array(path.keys[..<count]))
+      let row = RowKeys.disconnect(ofSession: connection.name, at: registeredPath)
+      if try tree.view.get(row) != nil { return registeredPath }
     }
     return nil
   }
@@ -85,26 +84,30 @@ struct DisconnectHandler: BatchHandler {
   /// Cancels a location inside a value that is registered above it.
   ///
   /// The siblings along the path become separate registered values. They no longer replace the complete location.
-  /// Values that the registered value did not contain remain, as clients expect. Each stays a part of the operation
-  /// that registered it.
+  /// Stored children that the registered value does not contain are then kept, as clients expect. Each separate value
+  /// stays a part of the operation that registered it.
   private func cancel(
-    _ path: Path, inValueAt place: Path, for connection: ConnectionState
+    _ path: Path, inValueAt registeredPath: Path, for connection: ConnectionState
   ) throws {
-    let way = path.keys[place.count...]
+    let relativeKeys = path.keys[registeredPath.count...]
     let outline = try DisconnectOutline(
-      session: connection.name, at: place, along: way,
+      session: connection.name, at: registeredPath, along: relativeKeys,
       atMost: 2 * limits.onDisconnectsPerConnection, in: tree.view)
     guard let siblingCounts = outline.siblingCounts else { return }
     // The limits are checked for the smallest possible result before the value is decoded, because it may be
     // large.
-    var least = connection.session.registered
-    least.count += siblingCounts - outline.rows
-    least.bytes = siblingCounts * (64 + 2 * RowWeight.path(place))
-    try check(least, [])
-    let known = try DisconnectRows.rows(session: connection.name, at: place, in: tree.view)
+    var minimumCost = connection.session.registered
+    minimumCost.count += siblingCounts - outline.rows
+    minimumCost.bytes = siblingCounts * (64 + 2 * RowWeight.path(registeredPath))
+    try check(minimumCost, [])
+    let known = try DisconnectRows.rows(session: connection.name, at: registeredPath, in: tree.view)
     let values = known.map { (path: $0.path, value: $0.value) }
-    guard let whole = FoldedChanges(values).changes.first, !whole.value.isLeaf else { return }
-    let siblings = whole.value.siblings(along: Path(keys: Array(way))).map { place.appending($0.path) }
+    guard let registeredChange = FoldedChanges(values).changes.first, !registeredChange.value.isLeaf else {
+      return
+    }
+    let siblings = registeredChange.value.siblings(along: Path(keys: Array(relativeKeys))).map {
+      registeredPath.appending($0.path)
+    }
     let rows = SplitRows(known, at: siblings, along: path).rows.map {
       (path: $0.path, value: $0.value, bytes: DisconnectRow.encode($0.value, of: $0.operation))
     }
@@ -113,7 +116,7 @@ struct DisconnectHandler: BatchHandler {
     for row in rows { registered += DisconnectCost(row.path, row.value) }
     try check(registered, rows.map(\.bytes))
     let writer = try batch.requireWriter()
-    try writer.clear(KeyRange(prefix: RowKeys.disconnect(ofSession: connection.name, at: place)))
+    try writer.clear(KeyRange(prefix: RowKeys.disconnect(ofSession: connection.name, at: registeredPath)))
     for row in rows {
       try writer.set(RowKeys.disconnect(ofSession: connection.name, at: row.path), row.bytes)
     }

@@ -1,7 +1,7 @@
 // Reads the onDisconnect operations of sessions from their rows, which survive a restart of the server.
 //
-// A row has one value, and the number of the operation that registered it: the values of one update are decided together
-// when the session ends. Rows of earlier versions have no number, and each is an operation.
+// A row has one value, and the number of the operation that registered it. The values of one operation are decided
+// together when the session ends. Rows of earlier versions have no number; each is decided as a separate operation.
 
 import Access
 import OrderedStore

@@ -16,17 +16,17 @@ struct SplitRows {
   ///   - path: the cancelled location.
   init(_ known: [DisconnectRow], at siblings: [Path], along path: Path) {
     var onPath: [DisconnectRow] = []
-    var besidePath: [Path: [DisconnectRow]] = [:]
+    var siblingRows: [Path: [DisconnectRow]] = [:]
     for row in known where !path.contains(row.path) {
       let shared = zip(row.path.keys, path.keys).prefix { $0 == $1 }.count
       if shared == row.path.count {
         onPath.append(row)
       } else {
-        besidePath[Path(keys: Array(row.path.keys.prefix(shared + 1))), default: []].append(row)
+        siblingRows[Path(keys: Array(row.path.keys.prefix(shared + 1))), default: []].append(row)
       }
     }
     for sibling in siblings {
-      var parts = besidePath[sibling] ?? []
+      var parts = siblingRows[sibling] ?? []
       if sibling.contains(path) {
         parts = known.filter { sibling.contains($0.path) && !path.contains($0.path) }
       }

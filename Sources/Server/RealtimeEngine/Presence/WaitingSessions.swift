@@ -1,6 +1,7 @@
 // Performs the onDisconnect writes of ended sessions that waited for rules, once rules are published.
 //
-// A server without rules can neither allow nor deny the writes of a user. They stay in their rows, also over restarts.
+// A server without rules can neither allow nor deny the writes of a user. The writes stay in their rows, even across
+// restarts.
 
 import Access
 import Locking

@@ -1,5 +1,5 @@
-// Holds the value of a location that a background job reads, and applies the changes that are sequenced
-// meanwhile.
+// Holds the value of a location that a background job reads, and applies the changes that are sequenced during the
+// read.
 //
 // The rows come from a durable state. Later changes are recorded and applied to the value. So a batch sees
 // the current value of the location in the sequenced order.
@@ -184,7 +184,7 @@ final class BackgroundRead: ChangeObserver {
   }
 }
 
-/// Work in the background that receives the changes which are sequenced meanwhile.
+/// Background work that receives the changes that are sequenced while it runs.
 protocol ChangeObserver: AnyObject, Sendable {
   /// Records a change. The batch that makes the change calls this.
   func record(_ changed: Path, _ value: Node, at version: Version)

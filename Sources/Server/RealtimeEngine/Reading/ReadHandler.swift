@@ -1,9 +1,8 @@
 // Handles reads: values, query windows and key lists.
 //
-// Small values are read in the batch. For a large value, or a result that takes long to compute from a value,
-// the operation is deferred and a background job does the work. If rows are sorted in the order of a query,
-// its window (the children that it shows) is read from these rows. The cost then depends on the size of the
-// window, not of the location.
+// Small values are read in the batch. If a value is large, or a result takes long to compute, the operation is
+// deferred and a background job does the work. If rows are sorted in the order of a query, its window (the children
+// that it shows) is read from these rows. The cost then depends on the size of the window, not of the location.
 
 import Access
 import OrderedStore
@@ -34,8 +33,8 @@ struct ReadHandler: BatchHandler {
   }
 
   /// Counts the values that a write would add or replace, up to `maximum`. Fails if the caller may not
-  /// perform the write. The count shows the stored values to a caller whose condition then fails, so a conditional
-  /// write needs permission to read before.
+  /// perform the write. The count reveals stored data even if the condition of the write then fails. A conditional
+  /// write therefore needs permission to read first.
   func estimate(
     _ write: RealtimeWrite, isConditional: Bool, atMost maximum: Int, for operation: RealtimeOperation
   ) throws -> Int {

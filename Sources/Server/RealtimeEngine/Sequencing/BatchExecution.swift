@@ -1,5 +1,5 @@
-// Executes the operations of one batch in the store's sequencer, and collects their results as steps for the
-// fan-out stage, which sends them to clients once the batch is durable.
+// Executes the operations of one batch in the store's sequencer, and collects their results as steps for the fan-out
+// stage. The stage sends the results to clients once the batch is durable.
 //
 // The batch passes each operation to the handler of its action. It gives the handlers the tree, the access
 // checks and the writer.
@@ -43,7 +43,8 @@ final class BatchExecution {
   /// The work that the access policy may spend on the writes of the batch. Writes that need more are decided in the
   /// background.
   let decisionWork: DecisionWork
-  /// The same for the canary ruleset, which must not use up the work of the rules in force.
+  /// The work that the canary ruleset may spend. It is separate, so that the canary does not use up the work of the
+  /// rules in force.
   private(set) lazy var canaryWork = DecisionWork(steps: executor.generations.limits.decisionSteps)
   /// The numbers of decisions about the current operation: in earlier batches, and in this batch. A decision
   /// that repeats an earlier one is not counted for the coverage of rules.
@@ -341,7 +342,7 @@ extension BatchHandler {
 }
 
 extension BatchExecution {
-  /// Access to the operations, and to open listens.
+  /// Decisions about access to operations and to open listens.
   var authorization: AuthorizationHandler { AuthorizationHandler(batch: self) }
   /// Puts, merges and conditional writes.
   var writes: WriteHandler { WriteHandler(batch: self) }

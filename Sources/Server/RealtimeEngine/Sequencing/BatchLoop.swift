@@ -21,8 +21,8 @@
 //   1. Batches enter the store's sequencer one at a time, in queue order. While one batch is sequenced,
 //      earlier ones may still be syncing to disk.
 //   2. The fan-out stage receives the results of batches in that order, each after its commit is durable.
-//      After a failed commit every later batch in flight fails as well; all of them are rolled back and
-//      answered with the error.
+//      After a failed commit every later batch in flight fails as well. All of them are rolled back, and their
+//      operations receive the error.
 //
 // Decision: docs/decisions/0009-realtime-batches-in-flight.md
 

@@ -127,7 +127,7 @@ struct BatchRunner: Sendable {
     for (batch, error) in failed {
       if let result = await batch.sequenced.value() {
         // Operations that the batch deferred are not answered here: their deferrals continue.
-        batch.steps.resolveOnce(await answer(result.executed, afterExecution: error))
+        batch.steps.resolveOnce(await stepsAfterFailedCommit(of: result.executed, error))
       } else {
         batch.steps.resolveOnce(await runAgain(batch.operations, after: error))
       }
@@ -136,10 +136,12 @@ struct BatchRunner: Sendable {
 
   /// Answers a batch whose commit failed after its execution. Its writes do not run again, because later
   /// batches may have executed on their results. Only operations that end sessions run again.
-  private func answer(
-    _ operations: [RealtimeOperation], afterExecution error: any Error
+  private func stepsAfterFailedCommit(
+    of operations: [RealtimeOperation], _ error: any Error
   ) async -> [FanOutStep] {
-    if error.isUnavailable { return await answer(operations, with: RealtimeError(storeError: error)) }
+    if error.isUnavailable {
+      return await stepsWithoutWriter(of: operations, RealtimeError(storeError: error))
+    }
     var steps: [FanOutStep] = []
     for operation in operations {
       if operation.endsSession {
@@ -177,14 +179,14 @@ struct BatchRunner: Sendable {
     {
       do {
         return try await endInSteps(session) { try $0.run(operation) }
-      } catch { return await answer(operations, with: RealtimeError(storeError: error)) }
+      } catch { return await stepsWithoutWriter(of: operations, RealtimeError(storeError: error)) }
     }
-    return await answer(operations, with: RealtimeError(storeError: error))
+    return await stepsWithoutWriter(of: operations, RealtimeError(storeError: error))
   }
 
   /// Answers operations without a writer: reads succeed, writes fail with the error.
-  private func answer(
-    _ operations: [RealtimeOperation], with error: RealtimeError
+  private func stepsWithoutWriter(
+    of operations: [RealtimeOperation], _ error: RealtimeError
   ) async -> [FanOutStep] {
     let executor = executor
     let journal = SessionJournal()
@@ -225,13 +227,13 @@ struct BatchRunner: Sendable {
     do {
       var sessions = try await store.read(at: nil) { try DisconnectRows.sessions(in: $0) }[...]
       while !sessions.isEmpty {
-        let some = Array(sessions.prefix(256))
-        sessions = sessions.dropFirst(some.count)
-        try await discardRevokedCallers(of: some)
+        let chunk = Array(sessions.prefix(256))
+        sessions = sessions.dropFirst(chunk.count)
+        try await discardRevokedCallers(of: chunk)
         do {
-          _ = try await run { try $0.disconnects.performWrites(of: some) }
+          _ = try await run { try $0.disconnects.performWrites(of: chunk) }
         } catch let error where !error.isUnavailable {
-          for session in some { try await endLeftoverSession(session) }
+          for session in chunk { try await endLeftoverSession(session) }
         }
       }
     } catch { throw RealtimeError(storeError: error) }
@@ -269,7 +271,7 @@ struct BatchRunner: Sendable {
   private func endInSteps(
     _ session: String, _ last: @escaping @Sendable (BatchExecution) throws -> Void
   ) async throws -> [FanOutStep] {
-    var steps = try await run { try $0.disconnects.settleValues(of: session) }.steps
+    var steps = try await run { try $0.disconnects.storePermittedValues(of: session) }.steps
     var hasMore = true
     while hasMore {
       let more = Guarded(false)

@@ -2,9 +2,9 @@
 // `SubtreeGenerations`), and marks batches that cleared rows.
 //
 // After a batch has executed, the store reads the rows that the batch cleared, and rejects the commit if that
-// read fails. The next batch may execute before the rejection is known. A batch that cleared rows therefore
-// also writes a mark row, whose version is that of the batch. The next batch checks this version, and rolls
-// the earlier batch back if the mark is missing (see `OperationExecutor`).
+// read fails. The next batch may execute before the rejection is known. A batch that cleared rows therefore also
+// writes a mark row, which gets the version of the batch. The next batch checks this version, and rolls the earlier
+// batch back if the mark is missing (see `OperationExecutor`).
 
 import OrderedStore
 
@@ -39,17 +39,17 @@ final class BatchWriter: SequencedTransaction {
   }
 
   func set(_ key: [UInt8], _ value: StoredValue) throws {
-    try note(key, value)
+    try recordPriority(key, value)
     try base.set(state.current.physicalKey(key), value)
   }
 
   func insert(_ key: [UInt8], _ value: StoredValue) throws {
-    try note(key, value)
+    try recordPriority(key, value)
     try base.insert(state.current.physicalKey(key), value)
   }
 
   /// Records the use of priorities if a written row contains one (see `PriorityUse`).
-  private func note(_ key: [UInt8], _ value: StoredValue) throws {
+  private func recordPriority(_ key: [UInt8], _ value: StoredValue) throws {
     guard key.first == RowKeys.tree, RowKeys.hasPriority(key, value), let parent = RowKeys.parent(key) else {
       return
     }
@@ -127,7 +127,7 @@ extension BatchWriter {
     for row in rows { try clear(row) }
   }
 
-  /// Replaces a location's rows by those of a staged generation.
+  /// Replaces a location's rows by the rows of a staged generation.
   func install(_ generation: StagedGeneration, at prefix: [UInt8]) throws {
     try clear(RowKeys.pendingDelete(generation.number))
     if generation.hasPriority {

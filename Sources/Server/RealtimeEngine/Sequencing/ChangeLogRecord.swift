@@ -10,7 +10,7 @@ import RealtimeModel
 
 /// The log record of one commit: its changes, in order.
 struct ChangeLogRecord {
-  /// Maximum bytes of JSON in the values of a record; beyond them the values are left out.
+  /// Maximum bytes of JSON in the values of a record; a larger record omits the values.
   static let maximumValueBytes = 1 << 20
 
   let changes: [(path: Path, value: Node?)]

@@ -24,7 +24,7 @@ final class ConnectionState: @unchecked Sendable {
     var listens: [ListenName: OpenListen] = [:]
     /// The caller in the rows with onDisconnect writes of this session; nil if there are none.
     var registeredCaller: Principal?
-    /// The expiry with which the session waits in ``SessionExpiries``, in seconds since 1970; nil if it does not.
+    /// The expiry of the session's entry in ``SessionExpiries``, in seconds since 1970; nil if it has no entry.
     var scheduledExpiry: Int64?
     /// The cost of performing the registered onDisconnect writes.
     var registered = DisconnectCost()
@@ -68,8 +68,8 @@ final class ConnectionState: @unchecked Sendable {
   /// The caller of the latest request to authenticate, which may wait for execution.
   var submittedCaller: Principal { endpoint.withLock { $0.submittedCaller } }
 
-  /// Notes the caller of a request to authenticate, before the request is submitted.
-  func noteSubmitted(_ caller: Principal) { endpoint.withLock { $0.submittedCaller = caller } }
+  /// Records the caller of a request to authenticate, before the request is submitted.
+  func recordSubmitted(_ caller: Principal) { endpoint.withLock { $0.submittedCaller = caller } }
 
   /// Marks the connection as closed by its endpoint. Returns false if it was closed already.
   func markClosed() -> Bool {

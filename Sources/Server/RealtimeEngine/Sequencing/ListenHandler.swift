@@ -24,7 +24,7 @@ struct ListenHandler: BatchHandler {
     if !listen.isDefault {
       try checkOrderLimit(listen)
       // The fan-out stage may deliver to other listens of the location when this one starts.
-      try batch.authorization.settle(matching: [listen.path])
+      try batch.authorization.decideAgain(matching: [listen.path])
     }
     if let shown = try batch.rowWindows.start(listen, for: operation) {
       change(connection, listen: name, to: OpenListen(connection, name, listen.query), permission)
@@ -33,7 +33,7 @@ struct ListenHandler: BatchHandler {
     }
     let value =
       if !listen.isDefault, !listen.query.isWide,
-        executor.orders.has(listen.query.ordering, at: listen.path),
+        executor.orders.hasOrder(listen.query.ordering, at: listen.path),
         let node = try tree.nodeIfSmall(at: listen.path, staging),
         !listen.isHashed || node.estimatedSize(of: listen.query) <= staging.preparedBytes
       {
@@ -55,13 +55,13 @@ struct ListenHandler: BatchHandler {
         warnings: warnings, request: request))
   }
 
-  /// Rejects a listen that needs one sort order too many. The fan-out stage keeps the children of a location
-  /// in each order with a limit, and every write updates all of them. The order by key does not count: nodes
-  /// keep their children in it anyway.
+  /// Rejects a listen that would exceed the location's limit of sort orders. The fan-out stage keeps the children of
+  /// a location in each order with a limit, and every write updates all of them. The order by key does not count:
+  /// nodes keep their children in it anyway.
   private func checkOrderLimit(_ listen: RealtimeOperation.Listen) throws {
     let (orders, maximum) = (executor.orders, limits.ordersPerLocation)
     guard listen.query.limit != nil, listen.query.ordering != .key,
-      !orders.has(listen.query.ordering, at: listen.path),
+      !orders.hasOrder(listen.query.ordering, at: listen.path),
       orders.count(at: listen.path) >= maximum
     else { return }
     throw RealtimeError(

@@ -6,8 +6,8 @@
 // that has a priority and keeps none of its earlier children is sent as one complete value. All of that value
 // comes from the write, apart from priorities, which are read from the rows.
 //
-// A write of one path, or of several paths with neither a removal nor a priority, is sent unchanged and needs
-// no reads.
+// A write of one path is sent unchanged and needs no reads. The same holds for a write of several paths that removes
+// nothing and sets no priority.
 
 import OrderedStore
 import RealtimeModel
@@ -46,13 +46,13 @@ struct NotificationBuilder: BatchHandler {
       let candidates = changes[inside]
       guard candidates.contains(where: { !$0.value.isEmpty && !$0.path.isPriority && $0.path != location }),
         candidates.reduce(0, { $0 + $1.value.estimatedSize }) < limits.responseBytes / 2,
-        try !hasOtherValue(location, besides: candidates)
+        try !hasOtherValue(location, excluding: candidates)
       else { continue }
       replacements.append(
         (inside, Change(path: location, value: try value(of: location, from: candidates), before: nil)))
       chosen.insert(location)
     }
-    // The array is built in one pass, because replacing in place would move its rest for every replacement.
+    // The array is built in one pass, because each replacement in place would move all following changes.
     var widened: [Change] = []
     var next = 0
     for (inside, change) in replacements.sorted(by: { $0.inside.lowerBound < $1.inside.lowerBound }) {
@@ -110,7 +110,7 @@ struct NotificationBuilder: BatchHandler {
   }
 
   /// Whether a location has a value that none of these changes wrote.
-  private func hasOtherValue(_ location: Path, besides changes: ArraySlice<Change>) throws -> Bool {
+  private func hasOtherValue(_ location: Path, excluding changes: ArraySlice<Change>) throws -> Bool {
     try tree.hasValue(
       KeyRange(prefix: RowKeys.row(of: location)),
       outside: changes.lazy.filter { !$0.path.isPriority }.map(\.path))

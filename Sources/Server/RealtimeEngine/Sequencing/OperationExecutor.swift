@@ -1,6 +1,5 @@
-// Executes operations of one database in the store's sequencer. It owns the in-memory state that batches
-// change in their order: sessions, open listens, cached subtrees, generations of subtrees, and windows that are
-// updated from rows.
+// Executes operations of one database in the store's sequencer. It owns the in-memory state that batches change:
+// sessions, open listens, cached subtrees, generations of subtrees, and windows that are updated from rows.
 //
 // Invariants
 //   1. Batches execute one at a time, on durable plus in-flight rows. The executor only returns their
@@ -24,7 +23,7 @@ struct BatchResult: Sendable {
   var hasGarbage = false
 }
 
-/// The sequenced side of one database.
+/// Executes the batches of one database, and owns the in-memory state that they change.
 ///
 /// `@unchecked Sendable`: only batches, which the store executes one at a time, and the batch loop between
 /// them access the state.
@@ -129,8 +128,8 @@ final class OperationExecutor: @unchecked Sendable {
 
   // MARK: Alongside the sequencer
 
-  /// Executes a read outside any connection, on durable rows. Of the executor it uses only the policies and the
-  /// limits, so it may run concurrently with batches.
+  /// Executes a read outside any connection, on durable rows. It uses only the executor's policies and limits, so it
+  /// may run concurrently with batches.
   ///
   /// - Returns: no steps if the read is too large for one call of the store.
   func read(_ operation: RealtimeOperation, in view: any ReadView) throws -> [FanOutStep] {
@@ -148,7 +147,7 @@ final class OperationExecutor: @unchecked Sendable {
     try batch.authorization.mayRead(path, query, caller)
   }
 
-  /// Decides a write on durable rows. Of the executor it uses only what ``read(_:in:)`` uses.
+  /// Decides a write on durable rows. Like ``read(_:in:)``, it may run concurrently with batches.
   ///
   /// - Parameter checkWanted: its error ends the decision.
   func decide(
@@ -219,7 +218,7 @@ final class OperationExecutor: @unchecked Sendable {
   /// The background work in progress that every write has to notify.
   var observers: ChangeObservers { cache.observers }
 
-  /// Adds the session of a connection. Returns false if it is known already.
+  /// Adds the session of a connection. Returns false if it was added before.
   func register(_ connection: ConnectionState, _ journal: SessionJournal) -> Bool {
     guard sessions[connection.name] !== connection else { return false }
     sessions[connection.name] = connection

@@ -1,13 +1,13 @@
 // Queues the operations of one database, and forms the batches that the executor sequences.
 //
-// Operations that arrive while a batch is on its way to the disk share the next batch.
+// Operations that arrive while a batch is being committed share the next batch.
 //
 // Invariants
 //   1. Requests of a connection enter batches in the order of their arrival. While a request is deferred,
 //      later requests of its connection are blocked; other connections continue.
 //   2. Operations that return from a deferral wait in a second list, the lane of resumed operations. While
-//      both lanes have operations, each gets half of a batch's cost. So many resumed operations do not delay
-//      new ones, nor the reverse.
+//      both lanes have operations, each gets half of a batch's cost. So neither lane delays the other, however many
+//      operations it has.
 //   3. Operations whose result nobody receives any more are dropped and do not count in a batch.
 //   4. Every operation that is held, deferred or blocked, returns to the queue exactly once.
 

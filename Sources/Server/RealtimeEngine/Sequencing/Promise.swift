@@ -23,7 +23,7 @@ final class Promise<Value: Sendable>: Sendable {
     for continuation in waiting { continuation.resume(returning: value) }
   }
 
-  /// Sets the value, which may not be set already.
+  /// Sets the value. Traps if it is already set.
   func resolveOnce(_ value: Value) {
     precondition(known == nil, "invariant: the value is resolved once")
     resolve(value)

@@ -1,9 +1,9 @@
 // Represents one operation of a client or of the engine: its action, the recipient of its answer, and its
 // progress.
 //
-// An operation starts as `queued`, and a batch answers it. If it needs slow work the batch makes it
-// `deferred`: a background job computes the result, and the operation is `queued` again with it. Later
-// requests of the same connection are `blocked` meanwhile.
+// An operation starts as `queued`, and a batch answers it. If it needs slow work, the batch makes it `deferred`. A
+// background job computes the result, and the operation is `queued` again with this result. Until then, later
+// requests of the same connection are `blocked`.
 //
 // Invariant: only a queued operation enters a batch, and the batch that executes it answers it exactly once.
 

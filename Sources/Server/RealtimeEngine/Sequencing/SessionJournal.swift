@@ -1,8 +1,8 @@
 // Records a batch's changes to sessions and other in-memory state, and undoes them if the commit fails. The
 // store itself rolls back rows.
 //
-// Invariant: after `rollBack` the state is as it was before the batch. Journals of several batches are rolled
-// back from the last to the first.
+// Invariant: `rollBack` restores the state before the batch. Journals of several batches are rolled back from the
+// last to the first.
 
 import RealtimeModel
 

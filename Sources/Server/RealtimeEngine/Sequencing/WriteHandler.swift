@@ -42,7 +42,7 @@ struct WriteHandler: BatchHandler {
     return .written(written.value)
   }
 
-  /// The request of an operation with its server values resolved, once access is allowed.
+  /// Checks access, and returns the request of an operation with its server values resolved.
   ///
   /// If the decision about a write takes long, it is made in the background. It is valid if nothing that it
   /// depends on has changed since; otherwise the write is decided again.
@@ -85,10 +85,10 @@ struct WriteHandler: BatchHandler {
     }
   }
 
-  /// The request with its server values resolved, once access is allowed.
+  /// Checks access, and returns the request with its server values resolved.
   ///
-  /// Stored data decides whether an increment has a result. Its error is therefore thrown only after access is allowed.
-  /// - Parameter work: the work that the decision may spend; nil for as much as it needs.
+  /// Whether an increment fails depends on stored data. Its error is therefore thrown only after access is allowed.
+  /// - Parameter work: the work that the decision may spend; nil for no limit.
   /// - Throws: ``RealtimeError`` with status `permission_denied`, or for an increment whose result is not finite;
   ///   ``Access/DecisionInterrupted``.
   func authorized(
@@ -125,8 +125,8 @@ struct WriteHandler: BatchHandler {
 
   /// Whether a value has the hash of a conditional write.
   ///
-  /// A large value is hashed in the background. If the value has changed by the time the hash is known, the
-  /// condition fails: the client cannot have known the new value when it sent the hash.
+  /// A large value is hashed in the background. If the value changes before the hash is known, the condition fails:
+  /// the client could not know the new value when it sent the hash.
   /// - Throws: ``Deferral`` if a large value still has to be hashed.
   private func matches(_ current: Node, _ hash: String, _ operation: RealtimeOperation) throws -> Bool {
     if let result = operation.results.hash { return result.matches && result.node == current }
@@ -144,9 +144,9 @@ struct WriteHandler: BatchHandler {
     try batch.markIfEmpty()
     var effective: [Change] = []
     var emptied: [Path] = []
-    // Many changes may have the same parent. Two facts about a parent are looked up once instead of for each
-    // change: whether it is a leaf that must become an object, and whether any child remains after the last
-    // removal.
+    // Many changes may have the same parent. Two facts about a parent are therefore looked up only once. `object` is
+    // a parent that is known to have children. `removed` is the last removed child, whose parent may have lost its
+    // last child.
     var object: Path?
     var removed: Path?
     var gap = RowGap(around: changes, minimumChanges: staging.minimumGapChanges)
@@ -155,8 +155,8 @@ struct WriteHandler: BatchHandler {
     for priorities in [false, true] {
       for (position, change) in changes.enumerated() where change.path.isPriority == priorities {
         let parent = priorities ? nil : change.path.parent
-        if let place = removed, priorities || !change.value.isEmpty || place.parent != parent {
-          let orphaned = try tree.clearOrphanedPriorities(above: place, in: writer)
+        if let removedPath = removed, priorities || !change.value.isEmpty || removedPath.parent != parent {
+          let orphaned = try tree.clearOrphanedPriorities(above: removedPath, in: writer)
           if !orphaned.isEmpty { gap?.forget() }
           emptied += orphaned
           removed = nil

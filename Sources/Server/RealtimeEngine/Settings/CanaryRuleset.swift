@@ -1,7 +1,8 @@
-// Also decides requests by the ruleset with the label `canary`, and reports differences from the rules in force.
+// Decides requests a second time, by the ruleset with the label `canary`, and reports differences from the rules in
+// force.
 //
-// Invariant: a canary never changes the verdict about a request. An error of its decision is ignored, except that a write
-// is decided in the background if its canary takes long.
+// Invariant: a canary never changes the verdict about a request. An error of its decision is ignored. But if the
+// canary takes long to decide a write, both rulesets decide it in the background.
 
 import Access
 import Locking

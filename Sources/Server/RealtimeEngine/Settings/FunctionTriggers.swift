@@ -74,7 +74,7 @@ extension RealtimeDatabase {
     try await inspect(as: caller) { try $0.settings.functionTriggers() }
   }
 
-  /// Adds a function trigger durably, or replaces the one with the same name.
+  /// Adds a function trigger durably, or replaces the trigger with the same name.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError``: `failure` for too many or too large triggers,
   ///   `permission_denied` unless the caller is an administrator.

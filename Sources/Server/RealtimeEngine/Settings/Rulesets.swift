@@ -25,7 +25,8 @@ package struct Ruleset: Sendable, Equatable {
 package struct RulesetLabels: Sendable, Equatable {
   /// The ruleset in force.
   package var stable: String?
-  /// The ruleset for trials: it decides every request of users as well; differences from the rules in force are reported.
+  /// The ruleset for trials. It also decides every request of users, and differences from the rules in force are
+  /// reported.
   package var canary: String?
 
   /// Creates labels.

@@ -39,20 +39,20 @@ struct ImportHandler: BatchHandler {
       try known.read(locations, in: imported.generation.view(writer, at: path), limits)
     }
     let notified = known.outermost(locations)
-    let changes = notified.map { place in
-      var value = known.values[place] ?? .empty
+    let changes = notified.map { location in
+      var value = known.values[location] ?? .empty
       for change in request.changes {
-        if let relative = change.path.relative(to: place) {
+        if let relative = change.path.relative(to: location) {
           value = value.setting(relative, to: change.value)
         }
       }
-      return Change(path: place, value: value, before: nil)
+      return Change(path: location, value: value, before: nil)
     }
     try batch.markIfEmpty()
     let indexed = try batch.indexes.indexes(around: path)
     try tree.install(imported.generation, at: path, in: writer)
-    for (place, value) in request.changes {
-      try writer.set(RowKeys.row(of: place), NodeEncoder.encode(value))
+    for (location, value) in request.changes {
+      try writer.set(RowKeys.row(of: location), NodeEncoder.encode(value))
     }
     if let indexed { try batch.indexes.update(indexed, at: path, nil, hadChildren: true, in: writer) }
     if notified.first != path {
@@ -84,8 +84,8 @@ struct ImportedValues: Sendable {
   /// - Parameter locations: in ascending order.
   func outermost(_ locations: [Path]) -> [Path] {
     var found: [Path] = []
-    for place in locations where !tooLarge.contains(place) && found.last?.contains(place) != true {
-      found.append(place)
+    for location in locations where !tooLarge.contains(location) && found.last?.contains(location) != true {
+      found.append(location)
     }
     return found
   }
@@ -97,20 +97,20 @@ struct ImportedValues: Sendable {
   mutating func read(_ locations: [Path], in view: any ReadView, _ limits: RealtimeLimits) throws {
     reads += 1
     var last: Path?
-    for place in locations where !tooLarge.contains(place) && last?.contains(place) != true {
-      if values[place] == nil {
+    for location in locations where !tooLarge.contains(location) && last?.contains(location) != true {
+      if values[location] == nil {
         var limits = limits
         limits.responseBytes -= size
         do {
-          let node = try Tree(view: view, cache: nil, limits: limits).node(at: place)
+          let node = try Tree(view: view, cache: nil, limits: limits).node(at: location)
           size += node.estimatedSize
-          values[place] = node
+          values[location] = node
         } catch let error as RealtimeError where error == .tooBig {
-          tooLarge.insert(place)
+          tooLarge.insert(location)
           continue
         }
       }
-      last = place
+      last = location
     }
   }
 }

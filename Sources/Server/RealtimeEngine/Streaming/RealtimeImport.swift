@@ -136,8 +136,8 @@ struct ImportedTree: Sendable {
         steps.append(.remove(ImportedTree.row(keys)))
       case .priority(let keys, let node):
         let path = keys + [.priority]
-        // A server value has no row yet. If the last recorded server value is within the object that ends
-        // here, the object is not empty, and its priority needs no check for rows.
+        // A server value has no row yet. If the last recorded server value is within the object that ends here, the
+        // object is not empty. Its priority then needs no check for rows.
         if deferred.last?.path.starts(with: keys) == true { return apply(.row(path, node), &steps) }
         if node.containsDeferred { return conditionalPriorities.append((path, node)) }
         let row = StagedRow(path: ImportedTree.row(path), value: NodeEncoder.encode(node))

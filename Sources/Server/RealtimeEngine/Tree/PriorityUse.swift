@@ -1,10 +1,11 @@
-// Tracks the locations whose children have, or had, priorities, so that queries know where there are none.
+// Tracks the locations whose children have, or had, priorities, so that a query knows whether a child of its location
+// may have one.
 //
 // Most databases have no priorities. Where no child has one, the default order of queries, by priority,
 // equals the order by key. A query's window is then read from the tree's rows in key order.
 //
 //   'p'          exists while the rows below are complete: from the time when the tree was empty
-//   'q' + path   a child of this location has, or had, a priority: 0x00; or any location below it: 0x01
+//   'q' + path 0x00: a child of this location has, or had, a priority; 0x01: any location below it has, or had
 //
 // Invariant: while 'p' exists, each commit that adds a priority to the tree also writes the row 'q' of its
 // location. Without 'p' the use of priorities is unknown.

@@ -19,8 +19,8 @@ struct RowGap {
   /// Whether a row is known to exist at the end.
   private var endsWithRow = false
 
-  /// Creates a gap below a location that covers no keys yet; nil if no key is greater than all of the
-  /// location's rows.
+  /// Creates a gap below a location, which covers no keys yet. Returns nil if no key is greater than every row of the
+  /// location.
   init?(below location: [UInt8]) {
     guard let limit = KeyRange.successor(ofPrefix: location) else { return nil }
     self.limit = limit

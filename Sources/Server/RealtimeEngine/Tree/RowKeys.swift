@@ -12,10 +12,9 @@
 //   'm'                      set by the last commit that cleared rows (see BatchWriter)
 //   'g', 'G', 'n', 'x'       subtrees with rows under another prefix (see Generations/GenerationRows)
 //
-// A path is the UTF-8 of its keys, each followed by 0x00. Keys contain no byte below 0x20. Therefore the rows
-// of a location are those with its path as prefix, its priority row precedes the rows of its children, and
-// the rows of each child are contiguous. Example: /shop/tea = 41 is 74 73686f70 00 746561 00 -> 02 ... (see
-// NodeCoding).
+// A path is the UTF-8 of its keys, each followed by 0x00. Keys contain no byte below 0x20. Therefore the rows of a
+// location are those with its path as prefix. Its priority row precedes the rows of its children, and the rows of
+// each child are contiguous. Example: /shop/tea = 41 is 74 73686f70 00 746561 00 -> 02 ... (see NodeCoding).
 
 import OrderedStore
 import RealtimeModel

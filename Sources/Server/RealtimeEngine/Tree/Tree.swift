@@ -240,8 +240,8 @@ struct Tree {
     if before?.isEmpty == true { try replaceLeaf(above: path, in: writer) }
     try writer.install(generation, at: RowKeys.row(of: path))
     cache?.apply(path, node, at: writer.commitVersion)
-    for place in deferred {
-      try writer.set(RowKeys.row(of: path.appending(place)), NodeEncoder.encode(node.descendant(place)))
+    for relative in deferred {
+      try writer.set(RowKeys.row(of: path.appending(relative)), NodeEncoder.encode(node.descendant(relative)))
     }
     return before
   }
@@ -275,8 +275,8 @@ struct Tree {
   /// If an ancestor of a location that gets a value is a leaf, turns the leaf into an object with the same
   /// priority.
   private func replaceLeaf(above path: Path, in writer: BatchWriter) throws {
-    var nothing: RowGap?
-    try replaceLeaf(above: path, inside: nil, &nothing, in: writer)
+    var noGap: RowGap?
+    try replaceLeaf(above: path, inside: nil, &noGap, in: writer)
   }
 
   private func replaceLeaf(

@@ -28,7 +28,7 @@ public struct TreeReport: Sendable, Equatable {
 
 /// Checks the databases of a store.
 public enum TreeCheck {
-  /// Checks every Realtime Database of a store. Nothing may write to it meanwhile.
+  /// Checks every Realtime Database of a store. Nothing may write to the store during the check.
   ///
   /// - Throws: ``StoreError`` if the store cannot read a row.
   public static func run(_ store: any OrderedStore) async throws -> [TreeReport] {
@@ -48,16 +48,16 @@ public enum TreeCheck {
     let tree = GenerationView(base: view, generations: try GenerationRows.load(view))
     var leaf: [UInt8] = []
     try tree.scan(KeyRange(prefix: [RowKeys.tree]), reverse: false) { key, value, _ in
-      let place = location(key)
+      let path = location(key)
       let node = try? NodeDecoder.decode(Array(value))
       let isPriority = key.last == RowKeys.priority
       switch node?.content {
-      case .leaf where place == nil: report.add("\(hexadecimal(key)): the row's key is no path")
+      case .leaf where path == nil: report.add("\(hexadecimal(key)): the row's key is no path")
       case .leaf: break
-      default: report.add("\(place ?? hexadecimal(key)): the row's value cannot be read")
+      default: report.add("\(path ?? hexadecimal(key)): the row's value cannot be read")
       }
       if !leaf.isEmpty, key.starts(with: leaf) {
-        report.add("\(place ?? hexadecimal(key)): lies below a location that has a value itself")
+        report.add("\(path ?? hexadecimal(key)): lies below a location that has a value itself")
       } else if !isPriority {
         leaf = Array(key)
       }

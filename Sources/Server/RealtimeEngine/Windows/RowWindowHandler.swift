@@ -28,8 +28,8 @@ struct RowWindowHandler: BatchHandler {
     let (path, query) = (listen.path, listen.query)
     guard !listen.isDefault, !query.showsAll, !path.isPriority else { return nil }
     switch operation.results.location {
-    // If the background read found the value too large, rows are tried again: an index may have been
-    // completed meanwhile.
+    // If the background read found the value too large, rows are tried again, because an index may have been
+    // completed since then.
     case nil, .failure(.tooBig)?: break
     default: return nil
     }
@@ -43,7 +43,7 @@ struct RowWindowHandler: BatchHandler {
       // window adds to the filtered value could then appear in the existing window without a notification.
       if known.isReadingFullValue { return nil }
     } else {
-      guard !executor.orders.has(path), tree.cache?.node(at: path) == nil,
+      guard !executor.orders.hasListen(at: path), tree.cache?.node(at: path) == nil,
         try tree.nodeIfSmall(at: path, staging) == nil
       else { return nil }
     }
@@ -203,7 +203,7 @@ struct RowWindowHandler: BatchHandler {
     guard executor.windows[path]?.isReadingFullValue == true else { return }
     do {
       let value = try batch.reads.value(at: path, for: operation)
-      try batch.authorization.settle(matching: [path])
+      try batch.authorization.decideAgain(matching: [path])
       executor.windows.remove(path, journal)
       batch.add(.fullValue(path, value.node))
     } catch let error as RealtimeError {
@@ -221,15 +221,16 @@ extension Tree {
   /// The sort key of a child in an order; nil if the child does not exist. Reads one or two rows.
   func sortKey(of key: ChildKey, in location: Path, by ordering: Ordering) throws -> SortKey? {
     let path = location.child(key)
-    let itself = try orderingValue(at: path)
-    if itself == .null { return nil }
+    let childValue = try orderingValue(at: path)
+    if childValue == .null { return nil }
     let value: OrderingValue
     switch ordering {
     case .key: value = .null
-    case .value: value = itself
-    case .child(let inner): value = itself == .object ? try orderingValue(at: path.appending(inner)) : .null
+    case .value: value = childValue
+    case .child(let inner):
+      value = childValue == .object ? try orderingValue(at: path.appending(inner)) : .null
     case .priority:
-      let priority = itself == .object ? try objectPriority(at: path) : try node(at: path).priority
+      let priority = childValue == .object ? try objectPriority(at: path) : try node(at: path).priority
       value = priority.map { .leaf($0.leafValue) } ?? .null
     }
     return SortKey(value: value, key: key)

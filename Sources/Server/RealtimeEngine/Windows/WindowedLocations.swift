@@ -87,8 +87,8 @@ final class WindowedLocations: @unchecked Sendable {
     _ body: (inout RowWindow, inout RowWindow.Undo) throws -> Result
   ) rethrows -> Result? {
     guard var window = locations[path]?.windows[query] else { return nil }
-    // Removing the window from the dictionary makes its reference unique, so the change does not copy it,
-    // unless the caller holds another copy.
+    // The window is removed from the dictionary, so that its reference is unique and the change copies no window. It
+    // is copied only if the caller holds another copy.
     locations[path]?.windows[query] = nil
     var undo = RowWindow.Undo(window)
     defer {
