@@ -1,5 +1,5 @@
 // Tests of scans at past versions: their results, and their cost in steps and seeks. A hidden key has no row at the
-// version of the scan, but later history.
+// version of the scan, but has history after it.
 
 import Locking
 import OrderedStore

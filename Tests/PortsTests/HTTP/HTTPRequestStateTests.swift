@@ -27,7 +27,7 @@ struct HTTPRequestStateTests {
     #expect(state.isReceiving && state.acceptsBody)
   }
 
-  @Test("A request that demands the end of the connection is the last one")
+  @Test("A connection closes after the response to a request that requires it")
   func closing() {
     var state = served(closes: true)
     state.finishResponse()

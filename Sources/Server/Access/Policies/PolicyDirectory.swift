@@ -2,8 +2,8 @@
 //
 // A slot that nobody uses is released, so that requests for unknown databases take no memory.
 //
-// Invariant: publications are ordered. Each slot's last policy is the one that the last publication gave it, so each
-// publication finds the slot at the version of the one before.
+// Invariant: publications run one at a time. Each publication to a slot therefore increases the slot's version by
+// exactly one.
 
 import Locking
 
@@ -14,7 +14,7 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     var slots: [Product.Database: PolicySlot<Product>] = [:]
     /// The databases with a dedicated policy.
     var ownPolicies: Set<Product.Database> = []
-    /// The number of slots from which the unused ones are released.
+    /// The number of slots at which the directory releases the unused ones.
     var threshold = 256
 
     /// Removes the slots without a dedicated policy that only the directory holds.
@@ -111,7 +111,7 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     }
   }
 
-  /// Called within a publication, which is the only one that changes slots.
+  /// The caller holds the lock of `publication`, so no other publication changes the slot.
   private func publish(_ policy: any AccessPolicy<Product>, to slot: PolicySlot<Product>) {
     let before = slot.current.version
     precondition(

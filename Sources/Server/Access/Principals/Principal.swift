@@ -1,5 +1,5 @@
-// The principal on whose behalf an operation runs. Endpoints derive it from credentials, and both engines and all
-// policies decide by it.
+// The principal on whose behalf an operation runs. Endpoints derive it from credentials. Both engines and all policies
+// use it to decide about operations.
 //
 // Invariant: a principal with a project has rights in that project only. `acting(in:)` reduces it to nobody in every
 // other project.

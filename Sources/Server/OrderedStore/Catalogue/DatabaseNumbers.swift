@@ -29,6 +29,6 @@ final class DatabaseNumbers: Sendable {
     }
   }
 
-  /// Accepts the number of a database without stored rows.
+  /// Makes the number of a database without stored rows available again.
   func giveBack(_ number: DatabaseNumber) { state.withLock { $0.unused.append(number) } }
 }

@@ -278,7 +278,7 @@ package final class EngineStore: OrderedStore {
     if let failure = outcome.wait(until: { $0 }) { throw failure }
   }
 
-  /// Retains a database whose first commit is sequenced. The commit retains the database meanwhile.
+  /// Moves a database from the provisional to the open ones, because its first commit is sequenced.
   private func register(_ name: String) {
     let database = registry.withLock { registry in
       let database = registry.provisional.removeValue(forKey: name)?.database

@@ -92,8 +92,9 @@ public protocol OrderedDatabase: Sendable {
   /// Runs a deterministic read-modify-write in the database's single sequencer.
   ///
   /// `body` sees every commit sequenced before it, durable or in flight. Calls that change the same key
-  /// therefore neither conflict nor wait for each other's sync. Bodies run one at a time, in the order of the
-  /// calls; a call whose reads take long to validate runs after later calls. `completion` runs after the commit is durable. A body that throws writes nothing.
+  /// therefore neither conflict nor wait for each other's sync. Bodies run one at a time, in the order of the calls.
+  /// Only a call whose reads take long to validate runs after later calls. `completion` runs after the commit is
+  /// durable. A body that throws writes nothing.
   ///
   /// A body that neither writes nor logs makes no commit. `completion` then gets the version of the state
   /// that the body saw, after that state is durable. With ``SequencedTransaction/reserveCommitVersion()`` it

@@ -15,7 +15,7 @@ struct UndoWalk {
   private let reverse: Bool
   /// The key whose undo rows come next; nil at the end.
   private(set) var key: Key?
-  /// The physical keys of the undo rows of `key`, without their versions.
+  /// The physical key of every undo row of `key`, without the version at its end.
   private var keyPrefix = Key()
 
   init(_ reader: RowReader, _ range: KeyRange, at version: Version, reverse: Bool) throws {
@@ -31,8 +31,8 @@ struct UndoWalk {
   /// Returns the value of the current key at the walk's version, if an undo row contains it. The bytes are
   /// valid until the walk moves. Call this once for each key.
   mutating func rowAtVersion() throws -> (value: UnsafeRawBufferPointer, writtenAt: Version)? {
-    // A key's undo rows are ordered by time: each was written at or after the replacement of the one before.
-    // The first one whose `until` is above the version decides.
+    // A key's undo rows are ordered by time: each was written when the previous one was replaced, or later. The first
+    // one whose `until` is above the version determines the value.
     for _ in 0..<UndoWalk.maximumSteps {
       guard isAtKey else { return nil }
       let row = try undoRow()

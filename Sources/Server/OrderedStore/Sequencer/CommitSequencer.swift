@@ -45,7 +45,7 @@ final class CommitSequencer: @unchecked Sendable {
   private let queue = Guarded(Queue())
   /// The creation of the database; nil if it was in the catalogue when it was opened.
   private let creation: DatabaseCreation?
-  /// Whether no commit has created the database.
+  /// Whether the database is provisional: no commit has created it yet.
   private(set) var isProvisional: Bool
   /// Whether the first commit of a created database is still to come.
   private var lacksFirstRows: Bool
@@ -112,9 +112,9 @@ final class CommitSequencer: @unchecked Sendable {
     schedule()
   }
 
-  /// Runs jobs that were queued together, and releases their commits to the writer together. Releases them
-  /// earlier when the first commit has waited for a millisecond. That time is the difference of versions,
-  /// because versions follow the clock.
+  /// Runs jobs that were queued together, and releases their commits to the writer together. Releases them earlier when
+  /// the first commit has waited for a millisecond. The waiting time is computed from versions, because versions follow
+  /// the clock.
   private func run(_ jobs: [Job]) {
     var first: Version?
     for (index, job) in jobs.enumerated() {
@@ -275,7 +275,7 @@ final class CommitSequencer: @unchecked Sendable {
     return Version(microseconds: max(now, last.microseconds + 1))
   }
 
-  /// Whether any row of a read set has changed since it was read; nil if that takes long to find out.
+  /// Whether any row of a read set has changed since it was read; nil if the check would take long.
   private func hasChanged(
     since validation: ReadValidation, _ reader: RowReader, _ floor: Version
   ) throws -> Bool? {

@@ -5,9 +5,9 @@
 // Invariants
 //   1. Every change with a version above `horizon` is recorded here.
 //   2. Commits are added with rising versions; `horizon` never falls.
-// Keys are indexed only when a read set is validated, so that databases without such transactions do not pay
-// for the index. Until then a commit's keys are one block of memory: thousands of small blocks, freed long after their use,
-// would cost more than the copy.
+// Keys are indexed only when a read set is validated, so that databases without such transactions need no index. Until
+// then a commit's keys are one block of memory: thousands of small blocks, freed long after their use, would cost more
+// than the copy.
 
 /// The keys changed since a horizon.
 struct RecentWrites {

@@ -4,13 +4,14 @@
 // The rows are in segments, each of them the rows of successive commits. A segment is dropped when all its commits are
 // published, so the rows of some published commits stay for some time. They equal the rows of the snapshot.
 //
-// Segments find rows by key. The rows are ordered when a body scans them, and stay ordered until nobody has scanned them for
-// a segment's time. A bulk load therefore never orders them.
+// Segments find rows by key. The rows are ordered when a body scans them. They stay ordered until segments are dropped
+// and no body has scanned the rows since the previous drop. A bulk load therefore never orders them.
 //
 // Invariants
 //   1. The durable snapshot overlaid with these entries equals all sequenced commits plus the running body's writes.
 //   2. Commits are added with rising versions and removed in the same order. Only the newest segment changes.
-//   3. If `ordered` exists, it contains the newest entry of each key of the segments, except some of published commits.
+//   3. If `ordered` exists, it contains the newest entry of each key of the segments. Entries of published commits may
+//      be missing.
 //
 // Decision: docs/decisions/0043-bulk-loads-and-the-store.md
 
@@ -116,8 +117,8 @@ struct UncommittedRows {
     segments.append(Segment())
   }
 
-  /// Records that the published snapshot contains the commits up to `version`. Removes their rows if none is in flight,
-  /// and the segments of which all commits are published.
+  /// Records that the published snapshot contains the commits up to `version`. Removes all rows if no commit is in
+  /// flight, otherwise the segments whose commits are all published.
   mutating func removePublished(upTo version: Version) {
     guard !segments.isEmpty else { return }
     if newest <= version {

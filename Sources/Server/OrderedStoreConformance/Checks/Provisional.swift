@@ -1,4 +1,5 @@
-// Conformance checks of provisional databases: the first commit creates them, and they leave nothing without one.
+// Conformance checks of provisional databases: the first commit creates them. Without a commit they leave no trace in
+// the store.
 
 import Locking
 internal import OrderedStore
@@ -39,7 +40,7 @@ extension ConformanceCheck {
       try expectEqual(rows, 3, "rows after a restart")
       try await again.close()
     },
-    ConformanceCheck("provisional databases have rows of their own, in whatever order commits create them") {
+    ConformanceCheck("provisional databases have separate rows, independent of the order of their creation") {
       run in
       let store = try await run.open()
       let first = try await store.provisionalDatabase(named: "a", history: .seconds(60))

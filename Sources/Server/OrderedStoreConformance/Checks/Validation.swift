@@ -98,7 +98,7 @@ extension ConformanceCheck {
               sender.yield(nil)
             }
           }
-          // The later call changes a row after the reader thread has validated the range, or before.
+          // The later call may change a row before or after the reader thread validates the range.
           database.execute(validating: nil) { state in
             order.withLock { $0.append("later") }
             if let change { try state.set(change, [2]) }

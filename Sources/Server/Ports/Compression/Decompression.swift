@@ -28,6 +28,7 @@ package enum CompressionAlgorithm: Equatable {
   fileprivate var windowBits: Int32 { self == .gzip ? 15 + 16 : 15 }
 }
 
+/// Decompresses gzip and zlib input with an output limit.
 package enum Decompression {
   /// Why input was not decompressed.
   package enum Failure: Error, Equatable {

@@ -11,13 +11,13 @@ package final class HTTPConnection: ResponseAccounting {
   let service: any HTTPService
   package let port: PortLimits
   package let memory: MemoryReservation
-  /// The results that the streams of this connection hold.
+  /// The memory of the query results that this connection's streams hold.
   package let pages: PageMemory
   private(set) lazy var decompressions = DecompressionQueue()
   package private(set) lazy var largeResponses = LargeResponseQueue(self)
   package private(set) var isDraining = false
   private(set) var progressCount = 0
-  /// Response bytes that were not flushed.
+  /// The response bytes that are not yet written to the socket.
   private(set) var unreadBytes = 0
   private let limits: HTTPConnectionLimits
   private var requestBytes = 0

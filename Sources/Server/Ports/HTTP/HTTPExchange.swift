@@ -3,7 +3,8 @@
 //
 // Invariants
 //   1. An exchange gets one response: complete, or a stream that begins once and ends once. Later calls have no effect.
-//   2. At its end, whatever the cause, tasks are cancelled, waiting senders resume and end actions run, exactly once.
+//   2. When the exchange ends, for any reason, its tasks are cancelled, waiting senders resume, and end actions run
+//      exactly once.
 //   3. A task that sends a streamed response waits while the client does not read.
 
 package import NIOCore
@@ -49,7 +50,7 @@ package final class HTTPExchange {
   package let remoteAddress: SocketAddress?
   package let isHTTP2: Bool
   private let memory: MemoryReservation
-  /// The results that the streams of the exchange's connection hold.
+  /// The memory of the query results that the connection's streams hold.
   let pages: PageMemory
   private var phase = Phase.waiting
   private var output: (any HTTPExchangeOutput)?
@@ -219,7 +220,7 @@ package final class HTTPExchange {
     for action in actions { action() }
   }
 
-  /// Ends the exchange, whatever the cause.
+  /// Ends the exchange, for any reason.
   func end() {
     if case .ended = phase { return }
     phase = .ended
@@ -244,7 +245,7 @@ package final class HTTPResponder: Sendable {
   package let eventLoop: any EventLoop
   /// The address that the client connected to.
   package let localAddress: SocketAddress?
-  /// The results that the streams of the connection hold.
+  /// The memory of the query results that the connection's streams hold.
   package let pages: PageMemory
   /// The address of the connection's other end.
   package let remoteAddress: SocketAddress?

@@ -17,7 +17,8 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
   /// A body that a service consumes while it arrives.
   private struct Upload {
-    /// The number of the upload on this connection: the consumer of an earlier one may still report bytes.
+    /// The number of the upload on this connection. The consumer of an earlier upload may still report bytes under its
+    /// number.
     let number: Int
     let queue: BodyQueue
     var receivedBytes: Int

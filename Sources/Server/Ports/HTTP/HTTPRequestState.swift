@@ -63,8 +63,8 @@ struct HTTPRequestState {
   /// Called when the request is passed to the service.
   mutating func serve() { response = .pending }
 
-  /// Called when the head of a response is written. `closes`: whether the request's head demands the end of the
-  /// connection.
+  /// Called when the head of a response is written. `closes`: whether the request's head requires the server to close
+  /// the connection after the response.
   mutating func beginResponse(closes: Bool) {
     if closes || isReceiving { isLast = true }
     response = .pending
@@ -91,7 +91,7 @@ struct HTTPRequestState {
     return hadRequest || peerHasFinished ? .close : .linger
   }
 
-  /// Called when everything was sent, and the client is given time to read it.
+  /// Called when the complete response was sent. The client then has time to read it.
   mutating func linger() { response = .lingering }
 
   /// Makes the current request the last one of the connection.

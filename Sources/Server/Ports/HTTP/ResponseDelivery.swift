@@ -20,7 +20,7 @@ protocol ResponseAccounting: AnyObject {
 
 /// A response whose parts are being written. Confined to its event loop.
 final class ResponseDelivery {
-  /// Bytes of one part: small enough to notice the progress of a slow client.
+  /// The size of one part in bytes. Parts are small, so that the progress of a slow client is noticed.
   private static let partBytes = 64 << 10
 
   private let channel: any Channel

@@ -1,8 +1,8 @@
 // The holders of one memory budget, and the choice of the connection that is closed when the budget is full.
 //
 // The choice weighs bytes by the time for which they are held. A client that reads replaces its bytes all the time, so they
-// are always young. First the address with the largest sum is chosen, then its heaviest connection: many connections of one
-// peer do not displace the single connection of another one.
+// are always young. The choice falls on the address with the largest sum of weights, and there on the connection with
+// the largest weight. Many connections of one peer therefore do not displace the single connection of another peer.
 //
 // Invariant: `bytes` is the sum of the bytes of all holders that are not closed.
 
@@ -14,7 +14,8 @@ struct MemoryHolders {
     var bytes = 0
     /// Bytes reserved and released since `since`.
     var replacedBytes = 0
-    /// The time since which the holder has held its bytes: it is renewed when a quarter of them was replaced.
+    /// The time since which the holder has held its bytes. It is set to the current time when a quarter of the bytes
+    /// was replaced.
     var since: NIODeadline
     /// Whether the connection is being closed for its memory.
     var isClosed = false

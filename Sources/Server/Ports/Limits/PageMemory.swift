@@ -1,5 +1,5 @@
 // The memory of the results that one connection's streams hold until its client has read them. A stream reserves memory for a
-// page of results before it reads them from the store, and waits while its connection holds its share.
+// page of results before it reads them from the store, and waits while its connection has used up its share.
 //
 // Invariants
 //   1. The held bytes stay within the connection's share, except for a single page that is larger.
@@ -97,8 +97,8 @@ package final class PageMemory: Sendable {
     if new < old { resumeWaiting() }
   }
 
-  /// Counts `new` bytes of a response that is being assembled instead of `old`. They do not use the share: a stream that holds
-  /// some could otherwise not continue.
+  /// Changes the counted bytes of a response that is being assembled from `old` to `new`. These bytes do not use the
+  /// share. Otherwise a stream that holds a part of its response could not continue.
   package func count(from old: Int, to new: Int) {
     if new > old { holder.reserveUnchecked(new - old) } else if new < old { holder.release(old - new) }
   }
