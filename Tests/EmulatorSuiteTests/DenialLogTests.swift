@@ -133,7 +133,7 @@ struct DenialLogTests {
     }
   }
 
-  @Test("A request that read too much is logged without its documents, and the entry says so")
+  @Test("A request that read too much is logged without its documents, and the entry contains the reason")
   func largeRequest() async throws {
     try await FirestoreTestServer.serving { server in
       try await load("allow write: if false;", server)

@@ -43,7 +43,7 @@ struct EmulatorTests {
     }
   }
 
-  @Test("Registering a trigger of Cloud Functions is answered as unimplemented, with the reason")
+  @Test("Registering a Cloud Functions trigger fails as unimplemented, with the reason")
   func triggers() async throws {
     try await FirestoreTestServer.serving { server in
       let reply = try await server.rest(

@@ -1,5 +1,5 @@
-// Tests exports that are killed at every step. The next export or import finds the old export or the new one,
-// complete, and removes the remains.
+// Tests exports that are killed at every step. The next export or import finds the complete old or new export, and
+// removes the remaining folders.
 
 import FirestoreProtobuf
 import Foundation
@@ -59,7 +59,7 @@ struct ExportRecoveryTests {
     }
   }
 
-  /// Creates a directory as an export leaves it that is killed at this step.
+  /// Creates a directory in the state after an export was killed at this step.
   private func leave(_ kill: Kill, _ exports: [String]) throws -> String {
     let path = FirestoreTestServer.temporaryDirectory()
     let files = FileManager.default
@@ -114,7 +114,7 @@ struct ExportRecoveryTests {
     try FileManager.default.contentsOfDirectory(atPath: path).sorted()
   }
 
-  @Test("After a kill at any point, an import reads a complete export and removes the remains")
+  @Test("After a kill at any step, an import reads a complete export and removes the remaining folders")
   func importing() async throws {
     let exports = try await exports()
     defer { for path in exports { try? FileManager.default.removeItem(atPath: path) } }
@@ -132,7 +132,7 @@ struct ExportRecoveryTests {
     }
   }
 
-  @Test("After a kill at any point, the next export replaces the remains")
+  @Test("After a kill at any step, the next export replaces the contents of the directory")
   func exporting() async throws {
     let exports = try await exports()
     defer { for path in exports { try? FileManager.default.removeItem(atPath: path) } }

@@ -70,7 +70,7 @@ struct ExportTests {
     }
   }
 
-  @Test("The sign of zero survives")
+  @Test("The sign of zero survives encoding and decoding")
   func zeros() throws {
     let zeros = [-0.0, 0.0, -0.0]
     let fields: MapValue = ["a": .array(zeros.map { .double($0) }), "d": .double(-0.0), "v": .vector(zeros)]
@@ -217,7 +217,7 @@ struct ExportTests {
     }
   }
 
-  @Test("Records of every length around the end of a block survive")
+  @Test("Records that end near the end of a block are read unchanged")
   func blocks() throws {
     for length in [0, 1, 32_754, 32_755, 32_761, 32_762, 70_000] {
       let records = [[UInt8](repeating: 1, count: length), [2], [], [UInt8](repeating: 3, count: 40_000)]

@@ -146,7 +146,8 @@ struct ProductionTests {
   }
 
   @Test(
-    "An invalid or missing request gets the same response", arguments: ["Bearer owner"])
+    "With an unknown credential, an invalid or missing request gets the same error as a valid one",
+    arguments: ["Bearer owner"])
   func invalidRequests(credential: String) async throws {
     try await with { running in
       let metadata = [("authorization", credential)]

@@ -1,5 +1,5 @@
-// Plays the shared vectors of Firestore rules over REST and gRPC against a complete server. Verdicts, statuses and the
-// documents afterwards are compared.
+// Sends the requests of the shared test vectors of Firestore rules to a complete server, over REST and gRPC. The tests
+// compare verdicts, statuses and stored documents with the recorded ones.
 
 import Foundation
 import JSON
@@ -7,7 +7,7 @@ import Testing
 
 @testable import EndpointFixture
 
-@Suite("Firestore rules of the shared vectors over REST and gRPC", .timeLimit(.minutes(30)))
+@Suite("Shared test vectors of Firestore rules over REST and gRPC", .timeLimit(.minutes(30)))
 struct RulesVectorTests {
   /// The response to a request.
   struct Answer {
@@ -38,14 +38,14 @@ struct RulesVectorTests {
     "request-resource.create.auto-id": "the server assigns the id before the rules run",
   ]
 
-  /// Other cases with a different answer.
+  /// Further cases whose verdict differs from the recorded one.
   private static let otherVerdicts = [
     "writes.transaction.lookup-after-of-written": "a transaction belongs to the caller that began it",
     "writes.transaction.lookup-denied": "a transaction belongs to the caller that began it",
   ]
 
-  /// `HEARTH_ALL_VECTORS` plays all cases, which takes minutes in a debug build; otherwise every eighth of the queries is
-  /// played.
+  /// With `HEARTH_ALL_VECTORS` the tests send all cases, which takes minutes in a debug build. Otherwise they send
+  /// every eighth case of the queries and aggregations.
   private static let playsAll = ProcessInfo.processInfo.environment["HEARTH_ALL_VECTORS"] != nil
   private static let strides = ["queries": 8, "aggregations": 8]
 

@@ -1,4 +1,5 @@
-// Tests that an emulator logs the values of debug() in the form of Google's emulator, from which they were recorded.
+// Tests that an emulator logs the values of debug() in the form of Google's emulator. The expected texts were recorded
+// from that emulator.
 
 import Foundation
 import HearthServer

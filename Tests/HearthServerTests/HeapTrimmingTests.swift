@@ -36,7 +36,7 @@
       while try before - residentBytes() < 150 << 20 { await Task.yield() }
     }
 
-    @Test("Pressure begins at half of the memory, and after a trim with a quarter of growth")
+    @Test("Memory pressure is high above half of the memory, and after a trim above a quarter of growth")
     func pressure() {
       var pressure = MemoryPressure(memory: 1000)
       #expect(!pressure.isHigh(resident: 500))

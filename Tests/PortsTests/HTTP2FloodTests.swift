@@ -120,7 +120,8 @@ struct HTTP2FloodTests {
     }
   }
 
-  @Test("The end of an abusive client's connection cancels its calls, also under TLS", arguments: [false, true])
+  @Test(
+    "The end of an abusive client's connection cancels its calls, also under TLS", arguments: [false, true])
   func cancelled(tls: Bool) async throws {
     try await withEcho(tls: tls) { echo in
       let client = try await RawConnection.connect(

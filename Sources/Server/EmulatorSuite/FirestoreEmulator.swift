@@ -114,8 +114,8 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
     return ResourcePath(segments)
   }
 
-  /// The rules that decide in the project's default database. Before it is opened, the rules that were set for the
-  /// project; nil without rules.
+  /// The rules whose coverage is reported: those in force in the project's default database. Before the database is
+  /// opened, the rules that were set for the project. Nil without rules.
   private func coverage(of project: String) throws(FirestoreError) -> FirestoreRuleset? {
     let database = try DatabaseName(parsing: "projects/\(project)/databases/\(DatabaseName.defaultDatabase)")
     let policy = engine.policies.current(of: database).policy

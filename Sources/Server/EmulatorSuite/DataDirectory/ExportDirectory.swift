@@ -18,6 +18,7 @@ import FirestoreModel
   import Darwin
 #endif
 
+/// A directory that receives a new export.
 struct ExportDirectory: Sendable {
   private let path: String
   private let lock: DirectoryLock

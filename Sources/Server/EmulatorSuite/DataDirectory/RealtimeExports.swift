@@ -7,6 +7,7 @@ import RealtimeEndpoints
 import RealtimeEngine
 import RealtimeModel
 
+/// Exports and imports the Realtime Databases of an emulator.
 struct RealtimeExports: Sendable {
   private static let chunkBytes = 256 << 10
 

@@ -3,7 +3,7 @@
 // Invariants
 //   1. An export shows one consistent state.
 //   2. An import writes nothing unless all of its records can be read.
-//   3. Memory is bounded, whatever the size of the database.
+//   3. Memory is bounded, independent of the size of the database.
 
 import Access
 import BlockLog
@@ -11,6 +11,7 @@ import FirestoreEngine
 import FirestoreModel
 import NIOConcurrencyHelpers
 
+/// Exports and imports the Firestore databases of one engine.
 struct EmulatorExports: Sendable {
   /// Bytes of records that are read at a time.
   private static let batchBytes = 4 << 20
@@ -138,7 +139,7 @@ struct EmulatorExports: Sendable {
     }
   }
 
-  /// Returns the first of the writes, as many as fit into one commit, but at least one.
+  /// Returns as many of the first writes as fit into one commit, but at least one.
   private func nextBatch(of writes: ArraySlice<Write>) -> ArraySlice<Write> {
     var bytes = 0
     let batch = writes.prefix(Self.batchDocuments).prefix { write in

@@ -11,8 +11,8 @@ extension ExportEntity {
 
   private static let broken = FirestoreError.invalidArgument("Invalid record")
 
-  /// The remaining limits of a document during decoding. They bound its stored size and its memory, whatever the size
-  /// of its record.
+  /// The remaining limits of a document during decoding. They bound its stored size and its memory, independent of the
+  /// size of its record.
   private struct DecodingLimit {
     /// Maximum size of a row in the store, in bytes.
     private static let rowBytes = 16 << 20

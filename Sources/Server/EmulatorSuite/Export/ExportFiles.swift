@@ -15,6 +15,7 @@ import NIOPosix
   import Darwin
 #endif
 
+/// Functions that read and write the files of exports.
 enum ExportFiles {
   /// The error of a system call.
   struct Failure: Error {

@@ -1,11 +1,13 @@
 // A project's firebase.json. The server reads the emulators' hosts and ports, the index files, and the files with
 // security rules.
 //
-// Invariant: rules are never silently ignored. A form of naming rules that this server does not support is an error.
+// Invariant: rules are never silently ignored. If the file names rules in a form that this server does not support,
+// that is an error.
 
 import JSON
 import RealtimeModel
 
+/// The settings of a firebase.json that the server uses.
 struct FirebaseJSON: Equatable {
   struct Emulator: Equatable {
     var host: String?

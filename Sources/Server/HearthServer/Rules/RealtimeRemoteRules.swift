@@ -1,4 +1,4 @@
-// The rules of a Realtime Database on a running server, by its settings.
+// Reads and deploys the rules of a Realtime Database on a running server, through its `.settings` paths.
 
 import JSON
 import NIOHTTP1
