@@ -1,6 +1,6 @@
-// The client-cuts run ends clients of an SDK at random changes of their disk. In one of three the
-// process is killed, and the disk keeps everything. In the others the power is cut (PowerCuts.swift). In half of all
-// clients a random sync fails before that.
+// The client-cuts run ends clients of an SDK at random changes of their disk. One third of the clients are killed, and
+// the disk keeps all data. For the others the power is cut (PowerCuts.swift). In half of all clients a random sync
+// fails before.
 //
 // The next start must find a prefix of the writes, in order and without a gap. After a kill they include every write
 // whose event the app received; after a power cut or a failed sync, every write that was synced since. The app must

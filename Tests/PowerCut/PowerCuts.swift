@@ -107,7 +107,8 @@ enum Subject {
     }
   }
 
-  /// The changes of the disk among which a child's power cut is chosen. Most children reach the last one.
+  /// The highest number of the disk change at which a child's power cut may happen. Most children make that many
+  /// changes.
   var maximumChange: Int {
     switch self {
     case .transactions: 450

@@ -10,7 +10,7 @@ struct BulkRequests: Sendable {
   static let perRequest = 500
   static let perOwner = 100
 
-  /// The offset of a document's own bytes in the template.
+  /// The offsets in the template of the bytes that differ between documents.
   private struct Places {
     var id: Int
     var title: Int
@@ -27,7 +27,7 @@ struct BulkRequests: Sendable {
   private static let idDigits = 20
   private static let titleDigits = 9
   private static let ownerDigits = 6
-  /// The lowest rank; from it on each takes four bytes.
+  /// The lowest rank. It and all higher ranks take four bytes in protobuf encoding.
   private static let leastRank = 1 << 21
 
   /// Makes requests that write `count` documents, a multiple of 500, with numbers from `first` on.

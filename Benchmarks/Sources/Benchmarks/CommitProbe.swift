@@ -5,7 +5,7 @@ import Foundation
 import NIOCore
 import NIOPosix
 
-/// A process that sends commits at a steady rate when it is requested.
+/// A process that sends commits at a steady rate on request.
 final class CommitProbe {
   private let process = Process()
   private let input = Pipe()

@@ -11,7 +11,7 @@ func idleConnection(_ setting: Setting, connections: Int) async throws -> Double
     subscribe: #"{"t":"d","d":{"r":1,"a":"q","b":{"p":"/idle","h":""}}}"#)
 }
 
-/// The same of a bare WebSocket server.
+/// The same for a bare WebSocket server.
 func bareIdleConnection(_ setting: Setting, connections: Int) async throws -> Double {
   let server = try setting.startBare("bare-websocket")
   defer { server.stop() }

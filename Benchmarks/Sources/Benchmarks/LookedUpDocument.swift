@@ -1,4 +1,4 @@
-// One document that the rules of many listens read, and the commits of other clients while it changes.
+// Times commits while a document changes that the rules of many listens read.
 
 import FirestoreProtobuf
 import Foundation

@@ -125,7 +125,7 @@ func writesUnderRulesOverRoot(_ setting: Setting, megabytes: Int) async throws -
   try await put("/bench", #"{"c0":{"k":"a text"}}"#, server, setting)
   let rate: Result<Double, any Error>
   do { rate = .success(try await userWrites(server, setting)) } catch { rate = .failure(error) }
-  // Other rows use the same database.
+  // Other rows of the table use the same database.
   try await put("/bench", "null", server, setting)
   try await put("/.settings/rules", openRules, server, setting)
   return try rate.get()

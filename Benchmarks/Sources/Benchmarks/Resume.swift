@@ -1,4 +1,4 @@
-// Resuming a client: the bytes it receives of a large listen of which little has changed.
+// Resuming a client: the bytes that it receives for a large listen of which little has changed.
 
 import NIOConcurrencyHelpers
 import NIOCore

@@ -1,4 +1,4 @@
-// Cleanup after an interrupted run: servers, and gigabytes of data.
+// Cleanup after an interrupted run, which would leave servers and gigabytes of data.
 
 import Dispatch
 import Foundation

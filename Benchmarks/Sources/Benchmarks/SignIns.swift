@@ -1,5 +1,5 @@
-// Sign-ins with a password against a production server, and the bare hash that each of them needs. Commits at a steady rate
-// while passwords are hashed.
+// Measures sign-ins with a password at a production server, and the password hash alone that each sign-in needs. Also
+// times commits at a steady rate while passwords are hashed.
 
 import Foundation
 import Identity

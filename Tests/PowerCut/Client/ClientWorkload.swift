@@ -1,4 +1,5 @@
-// The workload of a client: updates number 1, 2, 3… in order, each of an entry and of the number of the last entry.
+// The workload of a client of the Realtime Database SDK: updates with the numbers 1, 2, 3… in order. Each update writes
+// an entry and the number of the last entry.
 
 import Dispatch
 import FirebaseCore
@@ -42,7 +43,8 @@ struct ClientWorkload {
     }
   }
 
-  /// In its own function, since asynchronous code selects the form that waits for the server.
+  /// This is a separate synchronous function, because Swift would select the overload that waits for the server in
+  /// asynchronous code.
   private func update(_ number: Int) {
     notes.add("made \(number)")
     database.reference().updateChildValues([

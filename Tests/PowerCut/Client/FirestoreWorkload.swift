@@ -40,7 +40,7 @@ struct FirestoreWorkload {
       notes.show(number)
       continuation.yield(number)
     }
-    // The listener's first event precedes this answer.
+    // This read completes after the listener's first event.
     _ = try? await last.getDocument(source: .cache)
     var iterator = events.makeAsyncIterator()
     let first = notes.lastShown + 1

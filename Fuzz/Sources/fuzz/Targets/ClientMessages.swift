@@ -1,4 +1,4 @@
-// Fuzz target: the messages that a server sends to the Realtime Database SDK, one on each line. Whatever arrives, the
+// Fuzz target: the messages that a server sends to the Realtime Database SDK, one on each line. For any messages, the
 // events of each observer rebuild the value of its query.
 
 import RealtimeModel

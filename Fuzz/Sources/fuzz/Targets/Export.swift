@@ -1,5 +1,5 @@
-// Fuzz target: exports of the emulator suite from untrusted sources. A document that is read and may be stored
-// is exported again as the same document. Records of any size are read from a log as they were written.
+// Fuzz target: exports of the emulator suite from untrusted sources. A document that can be read and stored is exported
+// again as the same document. Records of any size are read from a log as they were written.
 
 import BlockLog
 import FirestoreModel

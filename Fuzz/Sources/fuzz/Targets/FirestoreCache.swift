@@ -1,5 +1,5 @@
-// Fuzz target: the cache file of FirebaseFirestore. A damaged file is replaced, after which every operation works. A
-// column that is accepted is written again and reads back as the same value.
+// Fuzz target: the cache file of FirebaseFirestore. A damaged file is replaced, and then every operation succeeds. An
+// accepted column is written again, and reads back as the same value.
 
 import FirestoreModel
 import Foundation
@@ -57,7 +57,7 @@ private func fuzzFile(patches: [UInt8]) throws {
     try file.write(to: folder.appendingPathComponent("cache.sqlite"))
     var store = LocalStore(persistence: try DiskPersistence(CacheFolder(folder), database: database))
     defer { store.persistence.close() }
-    // A few operations may meet damage, each in another part of the file; then everything works.
+    // The first rounds may fail because of damage in different parts of the file. After them every operation succeeds.
     for _ in 0..<3 { try? useEverything(&store) }
     do { try useEverything(&store) } catch {
       throw PropertyFailure(description: "a damaged cache stays so: \(error)")
@@ -96,7 +96,7 @@ private func useEverything(_ store: inout LocalStore) throws {
     resumeToken: [1], isCurrent: true, added: Set(event.documents.keys))
   _ = try store.apply(event)
   _ = try store.write([Write(.update(name("d1"), fields: ["x": .integer(1)]))], at: .epoch)
-  // A damaged queue may end nowhere; the bound keeps the target from running on.
+  // A damaged queue may have no end, so the number of steps is bounded.
   for _ in 0..<100 {
     guard let batch = try store.nextBatch(after: nil) else { break }
     _ = try store.reject(batch)

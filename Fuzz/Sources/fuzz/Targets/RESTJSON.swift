@@ -1,5 +1,5 @@
-// Fuzz target: Firestore's messages as JSON. Accepted JSON is what the protobuf runtime reads, from the bytes
-// and from the JSON. Written as JSON again it reads as the same bytes. Rejected JSON fails with
+// Fuzz target: Firestore's messages as JSON. The protobuf runtime reads accepted JSON, and its binary form, as the same
+// message. The message is written as JSON again, and reads back as the same bytes. Rejected JSON fails with
 // INVALID_ARGUMENT.
 
 import FirestoreModel

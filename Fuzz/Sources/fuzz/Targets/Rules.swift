@@ -94,7 +94,7 @@ private func readFirestoreRules(_ text: String) throws {
   } catch {
     try require(!error.issues.isEmpty, "a rejected file has no issue")
     let lines = text.utf8.count { $0 == 0x0A || $0 == 0x0D } + 1
-    // The place of an empty file is 0:0, as in Google's compiler.
+    // The position of an empty file is 0:0, as in Google's compiler.
     for position in error.issues.compactMap(\.position) where position.line != 0 || position.column != 0 {
       try require(
         (1...lines).contains(position.line) && (1...text.utf16.count + 1).contains(position.column),
