@@ -8,7 +8,7 @@ import Testing
 @testable import Access
 
 /// A view that no decision may read.
-private struct NoDocuments: DocumentView {
+private struct UnreadableDocuments: DocumentView {
   struct Unexpected: Error {}
   func document(_ name: DocumentName) throws -> Document? { throw Unexpected() }
   func documentAfter(_ name: DocumentName) throws -> Document? { throw Unexpected() }
@@ -22,7 +22,7 @@ private struct NoDocuments: DocumentView {
   private static func decide(
     _ policy: any AccessPolicy<FirestoreAccess>, _ principal: Principal, _ operation: FirestoreOperation
   ) throws -> FirestoreError? {
-    try PolicySlot(policy).current.decide(principal, operation) { NoDocuments() }.denial?.error
+    try PolicySlot(policy).current.decide(principal, operation) { UnreadableDocuments() }.denial?.error
   }
 
   private static let administrative: [FirestoreOperation] = [

@@ -64,14 +64,15 @@ struct RulesVectorTests {
     let cases = (json["cases"].array ?? []).enumerated().filter { $0.offset % stride == 0 }.map(\.element)
     try await FirestoreTestServer.serving { server in
       var (played, different) = (0, 0)
-      for own in cases where own["request"] != .null || own["steps"] != .null {
+      for testCase in cases where testCase["request"] != .null || testCase["steps"] != .null {
         played += 1
-        let id = own["id"].string ?? ""
-        guard let difference = try await play(own, transport, server) else { continue }
+        let id = testCase["id"].string ?? ""
+        guard let difference = try await play(testCase, transport, server) else { continue }
         different += 1
         let isKnown =
           Self.otherVerdicts[id] != nil
-          || own["quirk"].value == .bool(true) && Self.knownDifferences.keys.contains { id.hasPrefix($0) }
+          || testCase["quirk"].value == .bool(true)
+            && Self.knownDifferences.keys.contains { id.hasPrefix($0) }
         #expect(isKnown, "\(id): \(difference)")
       }
       print("\(category) over \(transport): \(played - different) of \(played) cases as recorded")
@@ -80,12 +81,12 @@ struct RulesVectorTests {
   }
 
   private func play(
-    _ own: JSONTree, _ transport: Transport, _ server: FirestoreTestServer
+    _ testCase: JSONTree, _ transport: Transport, _ server: FirestoreTestServer
   ) async throws -> String? {
     let owner = ["Authorization: Bearer owner"]
     let emulator = "/emulator/v1/projects/demo-rules"
     _ = try await server.rest("DELETE", "\(emulator)/databases/(default)/documents")
-    let writes = (own["documents"].value.object?.members ?? []).map { member in
+    let writes = (testCase["documents"].value.object?.members ?? []).map { member in
       JSONValue.object([
         "update": .object(["name": .string("\(Self.root)/\(member.key)"), "fields": member.value])
       ])
@@ -95,15 +96,15 @@ struct RulesVectorTests {
       let stored = try await server.rest("POST", "/v1/\(Self.root):commit", text(commit), headers: owner)
       guard stored.status == 200 else { return "the documents are rejected: \(stored.body)" }
     }
-    let file = JSONValue.object(["name": .string("firestore.rules"), "content": own["rules"].value])
+    let file = JSONValue.object(["name": .string("firestore.rules"), "content": testCase["rules"].value])
     let rules = JSONValue.object(["rules": .object(["files": .array([file])])])
     let loaded = try await server.rest("PUT", "\(emulator):securityRules", text(rules))
-    if own["verdict"].string == "compile-error" {
+    if testCase["verdict"].string == "compile-error" {
       return loaded.status == 400 ? nil : "the rules are accepted"
     }
     guard loaded.status == 200 else { return "the rules are rejected: \(loaded.body)" }
     var transaction = ""
-    for step in own["steps"].array ?? [own] {
+    for step in testCase["steps"].array ?? [testCase] {
       let answer =
         switch transport {
         case .rest: try await send(step["request"], transaction, server)
@@ -114,7 +115,7 @@ struct RulesVectorTests {
       return
         "\(step["name"].string ?? "") \(step["status"].string ?? ""), here \(answer.status) \(answer.message)"
     }
-    return try await documentDifference(own, server)
+    return try await documentDifference(testCase, server)
   }
 
   func text(_ json: JSONValue) -> String { String(decoding: json.json(), as: UTF8.self) }
@@ -172,8 +173,10 @@ struct RulesVectorTests {
 
   // MARK: Comparison
 
-  private func documentDifference(_ own: JSONTree, _ server: FirestoreTestServer) async throws -> String? {
-    for member in own["after"].value.object?.members ?? [] {
+  private func documentDifference(
+    _ testCase: JSONTree, _ server: FirestoreTestServer
+  ) async throws -> String? {
+    for member in testCase["after"].value.object?.members ?? [] {
       let path = member.key.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed) ?? ""
       let reply = try await server.rest(
         "GET", "/v1/\(Self.root)/\(path)", headers: ["Authorization: Bearer owner"])

@@ -62,7 +62,7 @@ struct IdentityEndpointCase {
     // With an invalid ID token or an unknown tenant an operation would end before anything else is tried.
     let names = fields.filter { !["idToken", "tenantId", "targetProjectId"].contains($0.key) }
     guard !isPrivileged else { return [text(names)] }
-    let partial = names.keys.map { left in text(names.filter { $0.key != left }) }
+    let partial = names.keys.map { omitted in text(names.filter { $0.key != omitted }) }
     return Set(partial + [text(names), text(names.filter { !rejected.contains($0.key) })]).sorted()
   }
 

@@ -175,7 +175,7 @@ struct CommitPipelineTests {
   @Test("After a failed write of the trimmer, later writes fail as unavailable")
   func failedTrimming() async throws {
     let engine = GatedEngine()
-    let clock = StillClock()
+    let clock = SteppedClock()
     let options = StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0)
     let store = try EngineStore(engine, options)
     let database = try await store.database(named: "a", history: .seconds(60))

@@ -33,11 +33,11 @@ struct ExportDirectory: Sendable {
     try Self.checkKind(of: path)
     try ExportFiles.makeDirectories(path)
     let real = try Self.realPath(of: path)
-    guard let lock = try DirectoryLock.take(real) else { throw Self.isHeld(path) }
+    guard let lock = try DirectoryLock.take(real) else { throw Self.lockedError(path) }
     try Self.recover(real)
     let names = try ExportFiles.names(in: real)
     guard names.contains(ExportManifest.fileName) || names.isEmpty else {
-      throw Self.holdsNoExport(path)
+      throw Self.noExportError(path)
     }
     self.path = real
     self.lock = lock
@@ -68,7 +68,7 @@ struct ExportDirectory: Sendable {
     return real
   }
 
-  private static func holdsNoExport(_ path: String) -> FirestoreError {
+  private static func noExportError(_ path: String) -> FirestoreError {
     .failedPrecondition(
       "\(path) is not empty and holds no export (no \(ExportManifest.fileName)), so it is not replaced. Choose "
         + "another directory, or empty this one.")
@@ -80,11 +80,11 @@ struct ExportDirectory: Sendable {
     try checkKind(of: path)
     guard ExportFiles.exists(path) else { return try ExportFiles.checkMakingDirectories(path) }
     let real = try realPath(of: path)
-    guard try isExportOrEmpty(real) else { throw holdsNoExport(path) }
+    guard try isExportOrEmpty(real) else { throw noExportError(path) }
     try ExportFiles.checkWriting(real)
   }
 
-  static func isHeld(_ path: String) -> FirestoreError {
+  static func lockedError(_ path: String) -> FirestoreError {
     .failedPrecondition("Another process is exporting to \(path). Wait for it, or choose another directory.")
   }
 

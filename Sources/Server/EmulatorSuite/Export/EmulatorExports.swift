@@ -47,7 +47,7 @@ struct EmulatorExports: Sendable {
     let failure = await write(database, to: state)
     // The descriptor is closed after success and after an error.
     try await ExportFiles.blocking(.internalError) {
-      if failure == nil { try ExportFiles.finish(file, output) } else { ExportFiles.drop(file) }
+      if failure == nil { try ExportFiles.finish(file, output) } else { ExportFiles.closeUnfinished(file) }
     }
     if let failure { throw failure }
     let (log, count) = state.withLockedValue { ($0.log, $0.count) }
@@ -71,7 +71,7 @@ struct EmulatorExports: Sendable {
   func isEmpty(_ database: DatabaseName) async throws(FirestoreError) -> Bool {
     let isEmpty = NIOLockedValueBox(true)
     do {
-      try await engine.runQuery(try Self.everything(in: database, limit: 1), as: .administrator) { page in
+      try await engine.runQuery(try Self.allDocuments(in: database, limit: 1), as: .administrator) { page in
         if !page.documents.isEmpty { isEmpty.withLockedValue { $0 = false } }
       }
     } catch {
@@ -80,7 +80,7 @@ struct EmulatorExports: Sendable {
     return isEmpty.withLockedValue { $0 }
   }
 
-  private static func everything(in database: DatabaseName, limit: Int? = nil) throws -> Query {
+  private static func allDocuments(in database: DatabaseName, limit: Int? = nil) throws -> Query {
     Query(
       parent: try ParentName(parsing: "\(database)/documents"),
       StructuredQuery(from: [.init("", allDescendants: true)], limit: limit))
@@ -91,7 +91,7 @@ struct EmulatorExports: Sendable {
     _ database: DatabaseName, to output: NIOLockedValueBox<ExportOutput>
   ) async -> FirestoreError? {
     do {
-      try await engine.runQuery(try Self.everything(in: database), as: .administrator) { page in
+      try await engine.runQuery(try Self.allDocuments(in: database), as: .administrator) { page in
         let documents = page.documents
         // A page limits only the stored size of its documents. Their records may be far larger, so `output` writes them
         // in chunks.

@@ -66,7 +66,7 @@ enum ExportFiles {
     try finish(file, path)
   }
 
-  /// Creates an empty file. The caller must pass its descriptor to `finish` or `drop`.
+  /// Creates an empty file. The caller must pass its descriptor to `finish` or `closeUnfinished`.
   static func create(_ path: String) throws(Failure) -> Int32 {
     let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
     guard file >= 0 else { throw Failure("create", path) }
@@ -113,7 +113,7 @@ enum ExportFiles {
   }
 
   /// Closes the descriptor of a file that is no longer needed.
-  static func drop(_ file: Int32) { close(file) }
+  static func closeUnfinished(_ file: Int32) { close(file) }
 
   /// The time in microseconds since 1970.
   static var microseconds: Int64 {

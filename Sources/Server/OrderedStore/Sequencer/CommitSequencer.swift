@@ -302,11 +302,11 @@ final class SequencedCall<Result: Sendable>: @unchecked Sendable {
 
   init(_ completion: @escaping @Sendable (Outcome) -> Void) { self.completion = completion }
 
-  deinit { precondition(isCompleted, "invariant: every execute is completed exactly once, not never") }
+  deinit { precondition(isCompleted, "invariant: a call is completed before it is released") }
 
   /// Completes the call.
   func complete(_ outcome: Outcome) {
-    precondition(!isCompleted, "invariant: every execute is completed exactly once, not twice")
+    precondition(!isCompleted, "invariant: a call is completed only once")
     isCompleted = true
     completion(outcome)
   }

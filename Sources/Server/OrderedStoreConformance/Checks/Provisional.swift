@@ -74,14 +74,14 @@ extension ConformanceCheck {
       for _ in 0..<3 {
         let database = try await store.provisionalDatabase(named: "a", history: .seconds(60))
         let reserved = try await database.reserveVersion()
-        try expect(reserved > last, "it reserved \(reserved) after \(last)")
+        try expect(reserved > last, "a reservation at \(reserved) after \(last)")
         last = reserved
         run.clock.move(by: -3_600_000_000)
       }
       try await store.close()
       let again = try await run.open()
       let database = try await again.provisionalDatabase(named: "a", history: .seconds(60))
-      try expect(database.createdVersion > last, "it starts at \(database.createdVersion), not after \(last)")
+      try expect(database.createdVersion > last, "created at \(database.createdVersion), not after \(last)")
       try await again.close()
     },
     ConformanceCheck("followers of a provisional database receive its first commit") { run in

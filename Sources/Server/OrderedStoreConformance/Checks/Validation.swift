@@ -109,7 +109,7 @@ extension ConformanceCheck {
           let conflicts = change?.first == 5
           for await outcome in outcomes {
             try expectEqual(
-              outcome, conflicts ? .conflict : nil, "the outcome beside a change of \(change ?? [])")
+              outcome, conflicts ? .conflict : nil, "the outcome with a change of \(change ?? [])")
             break
           }
           try expectEqual(order.withLock { $0 }, conflicts ? ["later"] : ["later", "validated"], "the order")

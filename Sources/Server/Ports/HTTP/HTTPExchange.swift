@@ -51,7 +51,7 @@ package final class HTTPExchange {
   package let isHTTP2: Bool
   private let memory: MemoryReservation
   /// The memory of the query results that the connection's streams hold.
-  let pages: PageMemory
+  let pageMemory: PageMemory
   private var phase = Phase.waiting
   private var output: (any HTTPExchangeOutput)?
   private var endsWithPeer = false
@@ -63,12 +63,12 @@ package final class HTTPExchange {
   private var drainActions: [() -> Void] = []
 
   init(
-    _ output: any HTTPExchangeOutput, _ memory: MemoryReservation, _ pages: PageMemory,
+    _ output: any HTTPExchangeOutput, _ memory: MemoryReservation, _ pageMemory: PageMemory,
     on eventLoop: any EventLoop
   ) {
     self.output = output
     self.memory = memory
-    self.pages = pages
+    self.pageMemory = pageMemory
     self.eventLoop = eventLoop
     isHTTP2 = output.isHTTP2
     localAddress = output.localAddress
@@ -246,7 +246,7 @@ package final class HTTPResponder: Sendable {
   /// The address that the client connected to.
   package let localAddress: SocketAddress?
   /// The memory of the query results that the connection's streams hold.
-  package let pages: PageMemory
+  package let pageMemory: PageMemory
   /// The address of the connection's other end.
   package let remoteAddress: SocketAddress?
   private let exchange: NIOLoopBound<HTTPExchange>
@@ -254,7 +254,7 @@ package final class HTTPResponder: Sendable {
   package init(_ exchange: HTTPExchange) {
     eventLoop = exchange.eventLoop
     localAddress = exchange.localAddress
-    pages = exchange.pages
+    pageMemory = exchange.pageMemory
     remoteAddress = exchange.remoteAddress
     self.exchange = NIOLoopBound(exchange, eventLoop: exchange.eventLoop)
   }

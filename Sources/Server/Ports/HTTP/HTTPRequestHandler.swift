@@ -199,7 +199,7 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
   private func beginExchange(_ context: ChannelHandlerContext) -> HTTPExchange {
     precondition(exchange == nil, "invariant: at most one exchange of a connection exists at a time")
-    let exchange = HTTPExchange(self, connection.memory, connection.pages, on: context.eventLoop)
+    let exchange = HTTPExchange(self, connection.memory, connection.pageMemory, on: context.eventLoop)
     self.exchange = exchange
     return exchange
   }

@@ -56,7 +56,7 @@ package final class LargeResponseQueue {
 
   private func hasCapacity(for call: Call) -> Bool {
     let limits = connection.port.http2
-    return connection.unreadBytes < limits.maximumQueuedResponseBytes
+    return connection.unreadResponseBytes < limits.maximumQueuedResponseBytes
       && (call.expectedBytes == 0 || runningCount < limits.maximumLargeReads)
   }
 
