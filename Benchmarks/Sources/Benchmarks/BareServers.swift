@@ -185,5 +185,5 @@ private final class EchoHandler: ChannelInboundHandler {
 }
 
 private func announce(_ channel: any Channel) {
-  say("port \(channel.localAddress?.port ?? 0)")
+  printLine("port \(channel.localAddress?.port ?? 0)")
 }

@@ -24,7 +24,7 @@ private let maximumStreams = 10_000
 /// - Parameters:
 ///   - listens: the number of listens; more than 10,000 share streams.
 ///   - changes: whether the document changes each second, so that all listens are decided again and stay allowed.
-func commitTimesBesideLookups(_ setting: Setting, listens: Int, changes: Bool) async throws -> [Double] {
+func commitTimesDuringLookups(_ setting: Setting, listens: Int, changes: Bool) async throws -> [Double] {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
   let (server, _) = try setting.startProduction(directory, blocks: blocks)

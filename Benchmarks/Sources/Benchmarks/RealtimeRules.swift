@@ -117,7 +117,7 @@ func writesUnderRulesOverRoot(_ setting: Setting, megabytes: Int) async throws -
   let directory = try await loadedJSONDirectory(setting, megabytes: megabytes)
   let server = try setting.startHearth(["--data", directory], database: true)
   defer { server.stop() }
-  try await server.becomesIdle()
+  try await server.waitUntilIdle()
   let condition =
     "root.child('data').hasChildren() && !root.child('data/none').exists() && data.parent().parent().exists()"
   try await put(
@@ -205,11 +205,11 @@ func longestWriteDuring(_ large: LargeWrite, isOpen: Bool, _ setting: Setting) a
   let server = try setting.startHearth(["--data", directory], database: true)
   defer { server.stop() }
   try await put("/members/u1", "true", server, setting)
-  let places = (1...5).map {
+  let locations = (1...5).map {
     #""large\#($0)": {\#(isOpen ? #"".write": true"# : large.rules)}"#
   }
   try await put(
-    "/.settings/rules", #"{"rules": {"bench": {".write": true}, \#(places.joined(separator: ", "))}}"#,
+    "/.settings/rules", #"{"rules": {"bench": {".write": true}, \#(locations.joined(separator: ", "))}}"#,
     server,
     setting)
   let body = ByteBuffer(string: large.body)

@@ -56,7 +56,7 @@ func writesToDatabase(_ setting: Setting, megabytes: Int) async throws -> Double
   let server = try setting.startHearth(["--data", directory], database: true)
   defer { server.stop() }
   // Background work of the import is not counted.
-  try await server.becomesIdle()
+  try await server.waitUntilIdle()
   let records = JSONRecords.count(megabytes: megabytes)
   return try await hearthWrites(server, setting, connections: 100) { client, n in
     let scrambled = UInt64(client << 32 | n) &* 0x9E37_79B9_7F4A_7C15

@@ -38,7 +38,7 @@ private struct NoDocuments: RuleDocumentSource {
 
 /// The median and the 99th percentile of the time of durable commits in microseconds, while another client writes without
 /// a pause. Each of its writes uses up the budget of a decision, or is allowed at once.
-func commitTimesBeside(_ setting: Setting, exhaustsBudget: Bool) async throws -> [Double] {
+func commitTimesDuringWrites(_ setting: Setting, exhaustsBudget: Bool) async throws -> [Double] {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
   let server = try BenchmarkRules.exhausting.serve(directory, setting, isEmulator: false)

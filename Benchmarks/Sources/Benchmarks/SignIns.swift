@@ -82,7 +82,7 @@ func commitTimes(_ setting: Setting, during hashing: Hashing) async throws -> [D
 func hashForever() async throws {
   let hasher = PasswordHasher(.standard)
   let stored = try await hasher.hash("correct horse")
-  say("port 1")
+  printLine("port 1")
   try await withThrowingTaskGroup { tasks in
     for _ in 0..<clientCount {
       tasks.addTask { while try await hasher.verify("correct horse", stored) {} }

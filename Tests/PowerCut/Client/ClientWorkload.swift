@@ -8,19 +8,19 @@ import Foundation
 
 /// One client with a cache on disk.
 struct ClientWorkload {
-  private let notes: Notes
+  private let log: ClientLogWriter
   private let database: Database
 
   /// Makes the client, which reads the cache at its first use.
-  init?(_ notes: Notes) {
-    self.notes = notes
+  init?(_ log: ClientLogWriter) {
+    self.log = log
     FirebaseApp.configure(
       name: "crash", options: FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1"))
     guard let app = FirebaseApp.app(name: "crash") else { return nil }
     database = Database.database(app: app, url: "http://127.0.0.1:9?ns=crash")
     database.callbackQueue = DispatchQueue(label: "callbacks")
     database.isPersistenceEnabled = true
-    database.persistenceErrorHandler = { notes.add("failed \(($0 as NSError).code)") }
+    database.persistenceErrorHandler = { log.append("failed \(($0 as NSError).code)") }
     database.goOffline()
   }
 
@@ -28,11 +28,11 @@ struct ClientWorkload {
   func write(_ count: Int) async {
     let (events, continuation) = AsyncStream<Int>.makeStream()
     observeLast {
-      notes.show($0)
+      log.recordEvent(of: $0)
       continuation.yield($0)
     }
     await settle()
-    let first = notes.lastShown + 1
+    let first = log.lastSeen + 1
     var iterator = events.makeAsyncIterator()
     var next = first
     while next < first + count {
@@ -46,7 +46,7 @@ struct ClientWorkload {
   /// This is a separate synchronous function, because Swift would select the overload that waits for the server in
   /// asynchronous code.
   private func update(_ number: Int) {
-    notes.add("made \(number)")
+    log.append("made \(number)")
     database.reference().updateChildValues([
       "log/n\(number)": ["number": number, "text": ClientWorkload.text(number)], "last": number,
     ])
@@ -66,16 +66,16 @@ struct ClientWorkload {
   func read() async {
     database.reference(withPath: "log").observe(
       .childAdded,
-      with: { [notes] entry in
+      with: { [log] entry in
         let number = entry.childSnapshot(forPath: "number").value as? Int ?? -1
         let text = entry.childSnapshot(forPath: "text").value as? String ?? ""
-        notes.add(
+        log.append(
           entry.key == "n\(number)" && text == ClientWorkload.text(number)
             ? "restored \(number)" : "wrong entry \(entry.key)")
       })
-    observeLast { [notes] in notes.add("last \($0)") }
+    observeLast { [log] in log.append("last \($0)") }
     await settle()
-    notes.add("read 1")
+    log.append("read 1")
   }
 
   /// Waits for the events of earlier calls.

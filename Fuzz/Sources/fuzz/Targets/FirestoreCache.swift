@@ -60,7 +60,7 @@ private func fuzzFile(patches: [UInt8]) throws {
     // The first rounds may fail because of damage in different parts of the file. After them every operation succeeds.
     for _ in 0..<3 { try? useEverything(&store) }
     do { try useEverything(&store) } catch {
-      throw PropertyFailure(description: "a damaged cache stays so: \(error)")
+      throw PropertyFailure(description: "a damaged cache stays damaged: \(error)")
     }
   }
 }

@@ -22,7 +22,7 @@ func fuzzRESTJSON(_ input: UnsafeRawBufferPointer) throws {
     let wire = try FirestoreJSON.message(ByteBuffer(bytes: text), as: name)
     try compare(wire, text, name)
   } catch let error as FirestoreError {
-    try require(error.code == .invalidArgument, "\(error) is no INVALID_ARGUMENT")
+    try require(error.code == .invalidArgument, "\(error) is not INVALID_ARGUMENT")
   }
 
   guard let target = try? RequestTarget("/?" + String(decoding: text, as: UTF8.self)) else { return }
@@ -32,7 +32,7 @@ func fuzzRESTJSON(_ input: UnsafeRawBufferPointer) throws {
     try FirestoreJSON.write(parameters, as: name, to: &writer)
     try readAgain(writer.finish(), name)
   } catch let error as FirestoreError {
-    try require(error.code == .invalidArgument, "\(error) is no INVALID_ARGUMENT")
+    try require(error.code == .invalidArgument, "\(error) is not INVALID_ARGUMENT")
   }
 }
 
@@ -55,10 +55,11 @@ private func readAgain(_ wire: ByteBuffer, _ name: MessageName) throws {
   do throws(FirestoreError) {
     try FirestoreJSON.write(wire, as: name, to: &json)
   } catch {
-    throw PropertyFailure(description: "what was read of \(name) cannot be written: \(error)")
+    throw PropertyFailure(description: "the message \(name) cannot be written: \(error)")
   }
   let again = try require(
-    try? FirestoreJSON.message(ByteBuffer(bytes: json.bytes), as: name), "written JSON of \(name) is refused")
+    try? FirestoreJSON.message(ByteBuffer(bytes: json.bytes), as: name),
+    "written JSON of \(name) is rejected")
   try require(again == wire, "written JSON of \(name) reads differently")
 }
 

@@ -47,7 +47,7 @@ func fuzzRealtimeQuery(_ input: UnsafeRawBufferPointer) throws {
 }
 
 private func check(_ query: QuerySpec) throws {
-  let again = try require(try? QuerySpec(wireFields: query.wireFields), "a query's wire form is refused")
+  let again = try require(try? QuerySpec(wireFields: query.wireFields), "a query's wire form is rejected")
   try require(again == query, "a query's wire form is another query")
   if query.showsAll { return }
   for location in locations {
