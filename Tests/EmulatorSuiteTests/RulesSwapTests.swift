@@ -119,8 +119,8 @@ struct RulesSwapTests {
           "BatchGetDocuments", get)
       }
       #expect(!both, "a read of both collections")
-      let ways = try await isAllowed { _ = try await client.query(kinds) }
-      #expect(!ways, "a query with alternatives of both files")
+      let alternatives = try await isAllowed { _ = try await client.query(kinds) }
+      #expect(!alternatives, "a query with alternatives of both files")
       for kind in ["a", "b"] {
         let isAllowed = try await isAllowed {
           let found = try await client.query(.collection("kinds", where: "kind", is: .text(kind)))

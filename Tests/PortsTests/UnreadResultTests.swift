@@ -229,7 +229,7 @@ struct UnreadResultTests {
   }
 
   /// Makes memory holders, and records the order in which they are closed.
-  private final class Closings: Sendable {
+  private final class ClosedHolders: Sendable {
     private let names = NIOLockedValueBox<[String]>([])
 
     func holder(_ budget: MemoryBudget, _ name: String, at address: String) -> MemoryHolder {
@@ -242,42 +242,42 @@ struct UnreadResultTests {
   @Test("The heaviest connection of the heaviest address is closed first, and its bytes are free immediately")
   func order() {
     let budget = MemoryBudget(limit: 100, minimumAge: .zero)
-    let closings = Closings()
-    let single = closings.holder(budget, "single", at: "a")
-    let many = (0..<4).map { closings.holder(budget, "many \($0)", at: "b") }
+    let closedHolders = ClosedHolders()
+    let single = closedHolders.holder(budget, "single", at: "a")
+    let many = (0..<4).map { closedHolders.holder(budget, "many \($0)", at: "b") }
     #expect(single.reserve(30))
     for (index, holder) in many.enumerated() { #expect(holder.reserve(10 + 5 * index)) }
-    let honest = closings.holder(budget, "honest", at: "c")
+    let honest = closedHolders.holder(budget, "honest", at: "c")
     #expect(honest.reserve(10))
-    #expect(closings.all == ["many 3"] && budget.used == 85)
+    #expect(closedHolders.all == ["many 3"] && budget.used == 85)
     #expect(!many[3].reserve(1))
     many[3].release(25)
     #expect(budget.used == 85)
     #expect(honest.reserve(20))
-    #expect(closings.all == ["many 3", "many 2"] && budget.used == 85)
+    #expect(closedHolders.all == ["many 3", "many 2"] && budget.used == 85)
   }
 
   @Test("If the requesting connection itself holds most, its request is rejected and no connection is closed")
-  func ownWeight() {
+  func requesterHoldsMost() {
     let budget = MemoryBudget(limit: 100, minimumAge: .zero)
-    let closings = Closings()
-    let small = closings.holder(budget, "small", at: "a")
-    let large = closings.holder(budget, "large", at: "b")
+    let closedHolders = ClosedHolders()
+    let small = closedHolders.holder(budget, "small", at: "a")
+    let large = closedHolders.holder(budget, "large", at: "b")
     #expect(small.reserve(20) && large.reserve(75))
     #expect(!large.reserve(10))
-    #expect(closings.all.isEmpty && budget.used == 95)
+    #expect(closedHolders.all.isEmpty && budget.used == 95)
     #expect(small.reserve(10))
-    #expect(closings.all == ["large"] && budget.used == 30)
+    #expect(closedHolders.all == ["large"] && budget.used == 30)
   }
 
   @Test("A connection that has held its bytes for less than the minimum age is not closed")
-  func young() {
+  func recentlyReserved() {
     let budget = MemoryBudget(limit: 100, minimumAge: .hours(1))
-    let closings = Closings()
-    let large = closings.holder(budget, "large", at: "a")
-    let small = closings.holder(budget, "small", at: "b")
+    let closedHolders = ClosedHolders()
+    let large = closedHolders.holder(budget, "large", at: "a")
+    let small = closedHolders.holder(budget, "small", at: "b")
     #expect(large.reserve(90))
     #expect(!small.reserve(20))
-    #expect(closings.all.isEmpty)
+    #expect(closedHolders.all.isEmpty)
   }
 }

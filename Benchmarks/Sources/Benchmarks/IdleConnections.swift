@@ -21,7 +21,7 @@ func bareIdleConnection(_ setting: Setting, connections: Int) async throws -> Do
 private func idleBytes(
   _ server: ChildProcess, path: String, _ setting: Setting, _ count: Int, subscribe: String?
 ) async throws -> Double {
-  let answered = ManagedAtomicCount()
+  let answered = SharedCounter()
   var held: [WebSocketConnection] = []
   func open(_ n: Int) async throws {
     for _ in 0..<n {

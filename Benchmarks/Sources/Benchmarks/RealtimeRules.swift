@@ -140,7 +140,7 @@ func longestWriteDuringRules(_ setting: Setting, listens: Int, changes: Bool) as
   defer { server.stop() }
   try await put("/members/u1", "true", server, setting)
   try await put("/.settings/rules", rules(round: 0), server, setting)
-  let answered = ManagedAtomicCount()
+  let answered = SharedCounter()
   var held: [WebSocketConnection] = []
   let perConnection = 10
   for connection in 0..<(listens / perConnection) {

@@ -14,8 +14,8 @@ private let emulatorRows =
     Row(
       "durable bulk load, commits of 500 by 4 connections, warm / Google's emulator in memory, warm",
       goal: "1.50", unit: "documents/s",
-      measure: { try await warmBulkLoad($0, documents: 200_000, isGoogles: false) },
-      reference: { try await warmBulkLoad($0, documents: 200_000, isGoogles: true) })
+      measure: { try await warmBulkLoad($0, documents: 200_000, usesGoogleEmulator: false) },
+      reference: { try await warmBulkLoad($0, documents: 200_000, usesGoogleEmulator: true) })
   ] : []
 
 private let firestoreRows = [

@@ -47,7 +47,7 @@ func commitTimesDuringWrites(_ setting: Setting, exhaustsBudget: Bool) async thr
   let body = framed(
     try BenchmarkDocument.commit(id: "other", seed: 1, collection: exhaustsBudget ? "attacks" : "items"))
   let isStopped = NIOLockedValueBox(false)
-  let answers = ManagedAtomicCount()
+  let answers = SharedCounter()
   @Sendable func next() {
     guard !isStopped.withLockedValue({ $0 }) else { return }
     writer.call(path: "/google.firestore.v1.Firestore/Commit", body: body).whenSuccess { answer in

@@ -123,7 +123,7 @@ struct ProcessorTime {
 }
 
 /// A counter shared by event loops.
-final class ManagedAtomicCount: Sendable {
+final class SharedCounter: Sendable {
   private let box = NIOLockedValueBox(0)
   func add(_ n: Int = 1) { box.withLockedValue { $0 += n } }
   var value: Int { box.withLockedValue { $0 } }

@@ -33,7 +33,7 @@ func signIns(_ setting: Setting) async throws -> Double {
 func bareHashes(_ setting: Setting) async throws -> Double {
   let hasher = PasswordHasher(.standard)
   let stored = try await hasher.hash("correct horse")
-  let done = ManagedAtomicCount()
+  let done = SharedCounter()
   let start = ContinuousClock.now
   let seconds = setting.seconds
   try await withThrowingTaskGroup { tasks in
@@ -154,7 +154,7 @@ enum SteadyCommits {
     let connections = opened
     let times = NIOLockedValueBox<[Double]>([])
     let failure = NIOLockedValueBox<String?>(nil)
-    let sent = ManagedAtomicCount()
+    let sent = SharedCounter()
     let begin = NIODeadline.now()
     // Sends all commits that are due, so that late ticks do not lower the rate.
     let ticks = group.any().scheduleRepeatedTask(

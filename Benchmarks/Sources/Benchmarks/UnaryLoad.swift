@@ -9,8 +9,8 @@ import NIOPosix
 
 /// The counters of the connections of one measurement.
 final class UnaryTally: Sendable {
-  let done = ManagedAtomicCount()
-  let failed = ManagedAtomicCount()
+  let done = SharedCounter()
+  let failed = SharedCounter()
   private let first = NIOLockedValueBox("")
   private let isStopped = NIOLockedValueBox(false)
   /// The latencies in microseconds; nil if they are not measured.

@@ -49,25 +49,25 @@ struct HTTPRequestStateTests {
     let continuation = state.flushedResponse()
     #expect(continuation == .linger)
     state.linger()
-    let stateCloses = state.peerFinished(isAbandoned: false)
+    let stateCloses = state.peerHalfClosed(isAbandoned: false)
     #expect(stateCloses)
   }
 
   @Test("A half-close ends an idle connection, and a connection whose request is incomplete")
   func halfCloseBeforeResponse() {
     var idle = HTTPRequestState()
-    let idleCloses = idle.peerFinished(isAbandoned: false)
+    let idleCloses = idle.peerHalfClosed(isAbandoned: false)
     #expect(idleCloses)
     var receiving = HTTPRequestState()
     receiving.beginRequest()
-    let receivingCloses = receiving.peerFinished(isAbandoned: false)
+    let receivingCloses = receiving.peerHalfClosed(isAbandoned: false)
     #expect(receivingCloses)
   }
 
   @Test("A half-close lets a pending response finish, unless it is abandoned", arguments: [false, true])
   func halfCloseDuringResponse(isAbandoned: Bool) {
     var state = served()
-    let stateCloses = state.peerFinished(isAbandoned: isAbandoned)
+    let stateCloses = state.peerHalfClosed(isAbandoned: isAbandoned)
     #expect(stateCloses == isAbandoned)
     state.finishResponse()
     let continuation = state.flushedResponse()

@@ -31,7 +31,7 @@ struct ClientWorkload {
       log.recordEvent(of: $0)
       continuation.yield($0)
     }
-    await settle()
+    await waitForEvents()
     let first = log.lastSeen + 1
     var iterator = events.makeAsyncIterator()
     var next = first
@@ -74,12 +74,12 @@ struct ClientWorkload {
             ? "restored \(number)" : "wrong entry \(entry.key)")
       })
     observeLast { [log] in log.append("last \($0)") }
-    await settle()
+    await waitForEvents()
     log.append("read 1")
   }
 
   /// Waits for the events of earlier calls.
-  private func settle() async {
+  private func waitForEvents() async {
     let state = database.reference(withPath: ".info/connected")
     _ = await state.observeSingleEventAndPreviousSiblingKey(of: .value)
   }

@@ -30,14 +30,14 @@ func fuzzRESTJSON(_ input: UnsafeRawBufferPointer) throws {
   var writer = WireWriter(capacity: 64)
   do {
     try FirestoreJSON.write(parameters, as: name, to: &writer)
-    try readAgain(writer.finish(), name)
+    try checkRoundTrip(writer.finish(), name)
   } catch let error as FirestoreError {
     try require(error.code == .invalidArgument, "\(error) is not INVALID_ARGUMENT")
   }
 }
 
 private func compare(_ wire: ByteBuffer, _ text: [UInt8], _ name: MessageName) throws {
-  try readAgain(wire, name)
+  try checkRoundTrip(wire, name)
   guard let type = generated[name] else { return }
   let bytes = Array(wire.readableBytesView)
   let options = BinaryDecodingOptions.deep
@@ -50,7 +50,7 @@ private func compare(_ wire: ByteBuffer, _ text: [UInt8], _ name: MessageName) t
     (try? ours.canonicalBytes) == (try? theirs.canonicalBytes), "the protobuf runtime reads another \(name)")
 }
 
-private func readAgain(_ wire: ByteBuffer, _ name: MessageName) throws {
+private func checkRoundTrip(_ wire: ByteBuffer, _ name: MessageName) throws {
   var json = JSONWriter()
   do throws(FirestoreError) {
     try FirestoreJSON.write(wire, as: name, to: &json)

@@ -136,10 +136,10 @@ final class CommitSequencer: @unchecked Sendable {
   }
 
   /// Runs one body and commits its writes.
-  /// - Parameter postpone: validates the reads on a reader thread, and queues the call again.
+  /// - Parameter validateOffSequencer: validates the reads on a reader thread, and queues the call again.
   func execute<Result: Sendable>(
     validating validation: ReadValidation?, _ body: (any SequencedTransaction) throws -> Result,
-    _ call: SequencedCall<Result>, postpone: (ReadValidation) -> Void
+    _ call: SequencedCall<Result>, validateOffSequencer: (ReadValidation) -> Void
   ) {
     if let failure = pipeline.failure { return call.complete(.failure(failure)) }
     let state: SequencedState
@@ -153,7 +153,7 @@ final class CommitSequencer: @unchecked Sendable {
         snapshot: published.snapshot, layout: layout, tier: .disk, newestVersion: published.latest)
       if let validation {
         guard let hasChanged = try hasChanged(since: validation, reader, published.floor) else {
-          return postpone(validation)
+          return validateOffSequencer(validation)
         }
         if hasChanged {
           return whenDurable(delivered) { call.complete(.failure($0 ?? StoreError.conflict)) }

@@ -44,7 +44,7 @@ struct RecentWrites {
       keyCount > RecentWrites.maximumKeys || byteCount > RecentWrites.maximumBytes
         || commits[head].version.microseconds + RecentWrites.maximumAge < version.microseconds
     {
-      forgetOldest()
+      removeOldest()
     }
   }
 
@@ -105,7 +105,7 @@ struct RecentWrites {
     }
   }
 
-  private mutating func forgetOldest() {
+  private mutating func removeOldest() {
     let (version, keys) = commits[head]
     horizon = version
     keyCount -= keys.count
@@ -120,6 +120,6 @@ struct RecentWrites {
       indexedCount = max(indexedCount - head, 0)
       head = 0
     }
-    precondition(keyCount >= 0 && byteCount >= 0, "invariant: a forgotten commit was counted")
+    precondition(keyCount >= 0 && byteCount >= 0, "invariant: a removed commit was counted")
   }
 }

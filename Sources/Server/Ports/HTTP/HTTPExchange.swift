@@ -183,10 +183,10 @@ package final class HTTPExchange {
 
   /// Registers a function that runs when the client half-closes the connection. It returns true if the request's work
   /// has not begun, so that the request is dropped.
-  package func onPeerFinished(_ cancelIfWaiting: @escaping () -> Bool) { cancelWaiting = cancelIfWaiting }
+  package func onHalfClosure(_ cancelIfWaiting: @escaping () -> Bool) { cancelWaiting = cancelIfWaiting }
 
   /// Called when the client half-closes the connection. Returns whether the response is no longer needed.
-  func peerFinished() -> Bool { endsWithPeer || cancelWaiting?() == true }
+  func peerHalfClosed() -> Bool { endsWithPeer || cancelWaiting?() == true }
 
   /// Runs an operation off the event loop. The end of the exchange cancels it.
   func start(_ operation: @escaping @Sendable () async -> Void) {

@@ -88,7 +88,7 @@ extension ChannelPipeline.SynchronousOperations {
 
   /// Asks the client of an HTTP/2 stream to stop sending. The RST_STREAM carries NO_ERROR, since the client has
   /// received its response.
-  func stopRequestOfHTTP2() {
+  func stopHTTP2Request() {
     guard let codec = try? context(handlerType: HTTP2FramePayloadToHTTP1ServerCodec.self) else { return }
     codec.writeAndFlush(NIOAny(HTTP2Frame.FramePayload.rstStream(.noError)), promise: nil)
   }

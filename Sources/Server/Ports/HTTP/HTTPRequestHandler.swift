@@ -87,8 +87,8 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
     if event is RequestBodyTimeout {
       reject(.bodyTimeout)
     } else if case .inputClosed? = event as? ChannelEvent, !isHTTP2 {
-      let isAbandoned = exchange?.peerFinished() ?? false
-      if state.peerFinished(isAbandoned: isAbandoned) {
+      let isAbandoned = exchange?.peerHalfClosed() ?? false
+      if state.peerHalfClosed(isAbandoned: isAbandoned) {
         // The end of the previous response may be written, but not flushed.
         context.flush()
         context.close(promise: nil)
