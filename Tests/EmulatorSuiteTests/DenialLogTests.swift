@@ -1,4 +1,5 @@
-// Tests the denial logs that administrators read: explanations, replay, and that nobody else receives them.
+// Tests the denial logs that administrators read: their explanations, the replay of denials, and the rejection of other
+// callers.
 
 import Foundation
 import HearthServer

@@ -1,5 +1,5 @@
-// Tests a server without --emulator and without rules: every data port rejects every credential that the server did not
-// issue, with the official error for an unknown client, and denies callers without one.
+// Tests a server without --emulator and without rules. Every data port rejects credentials that the server did not
+// issue, with the official error for an unknown client. It also denies callers without credentials.
 
 import FirestoreProtobuf
 import Foundation

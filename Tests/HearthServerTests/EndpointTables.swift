@@ -22,7 +22,7 @@ struct IdentityEndpointCase {
   /// Whether the operation needs an administrator.
   var isPrivileged: Bool
 
-  /// All operations. Those of a project also occur as operations of a tenant.
+  /// All operations. Operations of a project also occur as operations of a tenant.
   static var all: [IdentityEndpointCase] {
     let tables: [(prefix: String, table: IdentityOperation.Table)] = [
       ("/identitytoolkit.googleapis.com/v1/", IdentityOperation.version1),

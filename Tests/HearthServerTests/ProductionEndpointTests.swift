@@ -217,8 +217,8 @@ struct ProductionEndpointTests {
     "INVALID_REFRESH_TOKEN", "MISSING_ID_TOKEN", "no way to send e-mails", "no way to send text messages",
   ]
 
-  /// Tries every operation of the auth port: operations for administrators as every caller, the others with
-  /// an API key. Each request has a different address, because guesses are limited per address.
+  /// Tries every operation of the auth port. It tries operations for administrators as every caller, and other
+  /// operations with an API key. Each request has a different address, because guesses are limited per address.
   private func tryOperations(_ port: Int) async throws {
     var (successes, reached): (Set<String>, Set<String>) = ([], [])
     var number = 0

@@ -74,7 +74,7 @@ struct ServeCommandTests {
     try await third.wait(for: "ready\n")
     third.signal(SIGKILL)
     #expect(await third.wait() == -SIGKILL)
-    // A server can also open the directory after the one before was killed.
+    // A server can also open the directory after the previous server was killed.
     let fourth = try HearthProcess(["serve", "--data", data] + Self.anyPorts)
     try await fourth.wait(for: "ready\n")
     fourth.signal(SIGTERM)

@@ -70,7 +70,7 @@ struct CommitPipelineTests {
     // It writes nothing, so it needs no additional sync.
     let reader = readSequenced(database)
     await bodies.waitUntil(42)
-    // All 41 bodies have run, each on the rows of the one before. Reads see none of these rows yet.
+    // All 41 bodies have run, each on the rows of the previous body. Reads see none of these rows yet.
     #expect(try await database.read(at: nil) { try $0.get([1]) } == nil)
     engine.unblock()
     var results = [try await first.value.result]

@@ -1,5 +1,5 @@
-// Tests clients that do not read their results: the bytes that the server holds for them stay within its budget, and
-// other clients are served meanwhile.
+// Tests clients that do not read their results. The bytes that the server holds for them stay within its budget, and
+// the server continues to serve other clients.
 
 import FirestoreProtobuf
 import Foundation

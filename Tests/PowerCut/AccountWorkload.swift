@@ -79,7 +79,7 @@ struct AccountWorkload {
     }
   }
 
-  /// Creates two keys of a service account and revokes one of them, or the account.
+  /// Creates two keys of a service account, and revokes the first key or the account.
   private func changeKeys(_ number: Int, _ accounts: ServiceAccounts) async throws {
     var keys: [String] = []
     var email = ""

@@ -1,7 +1,7 @@
 // The power-cuts run lets child processes write until a simulated power cut. The simulated disk (shim.c) ends
 // each child at a random change of the disk, and keeps an image of the data that a real disk would retain.
-// The run opens and verifies a copy of the image. The next child continues with the image itself, so that
-// power cuts also interrupt recoveries. Each child's clock is one hour behind that of the child before.
+// The run opens and verifies a copy of the image. The next child continues with the original image, so that power cuts
+// also interrupt recoveries. Each child's clock is one hour behind the clock of the previous child.
 
 import Glibc
 

@@ -58,9 +58,9 @@ package enum FirestoreOperation: AccessOperation {
   case showMissing(ParentName, collectionID: String)
   /// List the collections under a parent.
   case listCollections(ParentName)
-  /// Return the plan of a query. The query itself is decided in addition.
+  /// Return the plan of a query. Policies decide the query separately.
   case explain(Query)
-  /// Apply writes that succeed or fail one by one. Each write is decided in addition.
+  /// Apply writes that succeed or fail one by one. Policies decide each write separately.
   case batchWrite
 
   package var changesData: Bool {

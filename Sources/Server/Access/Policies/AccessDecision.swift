@@ -18,10 +18,10 @@ package struct AccessDecision<Product: AccessProduct>: Sendable {
 
   /// Why the operation is denied; nil if it is allowed.
   package var denial: Denial?
-  /// The items that the decision read. When one of them changes, the decision about an open listen is made again. Items
-  /// that the listen itself selects may be omitted.
+  /// The items that the decision read. When one of them changes, the policy decides again about an open listen. Items
+  /// that are results of the listen may be omitted.
   package var dependencies: [Product.Resource]
-  /// Whether the decision read the time. Such a decision is made again before an open listen sends anything.
+  /// Whether the decision read the time. The policy then decides again before an open listen sends anything.
   package var dependsOnTime: Bool
   /// The evaluation behind the decision, for an observer of all decisions; nil unless it was requested.
   package var record: (any DecisionRecord)?
@@ -70,7 +70,7 @@ package struct UnfinishedDecision<Product: AccessProduct>: Error {
 
 /// The part of an operation that a policy decides in one call.
 package enum DecisionPart: Sendable {
-  /// The complete operation, however long that takes.
+  /// The complete operation, without a limit of time.
   case all
   /// The first part.
   case start

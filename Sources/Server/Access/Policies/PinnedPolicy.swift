@@ -34,7 +34,7 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
   ///   - isObserved: whether the observer receives the decision. False for a decision that no client requested.
   ///   - isRepeated: whether the observer has received a decision about the same request already. If so, the observer
   ///     receives this decision only if it is a denial, and the evaluation is not counted for the coverage of rules.
-  ///   - view: the state of the operation. It is made only if the policy itself decides.
+  ///   - view: the state of the operation. It is made only if the decision needs the policy.
   /// - Throws: ``UnfinishedDecision``, the errors of `view`.
   package func decide(
     _ principal: Principal, _ operation: Product.Operation, isObserved: Bool = true, isRepeated: Bool = false,

@@ -1,6 +1,6 @@
 // The policy directory holds the policy slots of all databases of a server.
 //
-// A slot that nobody uses is released, so that requests for unknown databases take no memory.
+// Unused slots are released, so that requests for unknown databases take no memory.
 //
 // Invariant: publications run one at a time. Each publication to a slot therefore increases the slot's version by
 // exactly one.

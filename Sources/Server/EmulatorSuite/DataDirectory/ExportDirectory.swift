@@ -4,7 +4,7 @@
 //
 // Invariants
 //   1. One process at a time replaces the contents of a directory.
-//   2. At every moment, a power cut or the end of the process leaves the old or the new export complete, possibly in a
+//   2. After a power cut or the end of the process at any moment, the old or the new export is complete. It may be in a
 //      folder from which the next export recovers it (`ExportDirectory+Recovery.swift`).
 //   3. An export is on disk before its caller is notified.
 
@@ -121,7 +121,7 @@ struct ExportDirectory: Sendable {
     lock.release()
   }
 
-  /// Undoes a failed replacement as far as possible. Recovery does the rest.
+  /// Undoes a failed replacement as far as possible. The next recovery undoes the remaining steps.
   private func undo(_ old: String, _ new: String) {
     do throws(ExportFiles.Failure) {
       if ExportFiles.exists(new) {

@@ -149,8 +149,8 @@ struct EmulatorExports: Sendable {
     return batch.isEmpty ? writes.prefix(1) : batch
   }
 
-  /// Commits writes. If they exceed a limit together, each half is committed separately, since only the database
-  /// knows the size of a commit: it depends on indexes and on replaced documents. A single rejected write is an
+  /// Commits writes. If they exceed a limit together, commits each half separately. The size cannot be checked before,
+  /// since it depends on indexes and replaced documents, which only the database knows. A single rejected write is an
   /// error.
   private func commit(
     _ writes: ArraySlice<Write>, in database: DatabaseName, from path: String

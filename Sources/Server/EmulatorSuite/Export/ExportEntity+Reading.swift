@@ -18,8 +18,8 @@ extension ExportEntity {
     private static let rowBytes = 16 << 20
     /// Minimum bytes of a value in a row, in addition to its text.
     static let valueBytes = 4
-    /// Maximum memory of a document. A value takes far more bytes in memory than in a row: a row of 16 MiB can contain
-    /// a million maps with a short field, each of which takes some 200 bytes of memory.
+    /// Maximum memory of a document. A value takes far more bytes in memory than in a row. For example, a row of 16 MiB
+    /// can contain a million maps with a short field, and each map takes some 200 bytes of memory.
     private static let memoryBytes = 512 << 20
     /// Memory of an array or a string in addition to its contents.
     private static let heapOverheadBytes = 48

@@ -24,7 +24,7 @@ enum ExportFiles {
     var path: String
     var number: Int32
 
-    /// - Parameter number: the system's error number; by default that of the last call.
+    /// - Parameter number: the system's error number; by default the number of the last failed call.
     init(_ action: String, _ path: String, _ number: Int32 = errno) {
       self.action = action
       self.path = path

@@ -27,8 +27,8 @@ struct FirebaseJSON: Equatable {
   /// Parses a file.
   /// - Parameter path: the name of the file, for messages.
   init(_ bytes: [UInt8], path: String) throws(HearthError) {
-    // This parser rejects duplicate members, because one of them could hide another that names rules. It also
-    // adds line and column to errors.
+    // This parser rejects duplicate members, because a duplicate could hide the member that names rules. It also adds
+    // line and column to errors.
     _ = try LocatedJSON.parse(bytes, path: path)
     let json: JSONValue
     do {

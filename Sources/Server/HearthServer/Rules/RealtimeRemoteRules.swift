@@ -66,7 +66,7 @@ package struct RealtimeRemoteRules: RemoteRules {
     return id
   }
 
-  /// Changes labels; the others stay.
+  /// Changes some labels, and keeps the other labels.
   private func setLabels(_ change: (inout JSONObject) -> Void) async throws(HearthError) {
     var labels = try await client.send(.GET, settings("ruleset_labels"))
     change(&labels)

@@ -103,9 +103,9 @@ public protocol OrderedDatabase: Sendable {
   ///   - reads: the caller's earlier reads; `body` runs only if none of the rows has changed since they were
   ///     read.
   ///   - body: reads and writes through its argument, which is valid during the call only.
-  ///   - completion: called exactly once with the outcome: on the publishing thread, on a sequencer thread, or on the
-  ///     caller's thread for a call that is rejected immediately. It must be quick and must not block. Errors are
-  ///     ``StoreError/conflict``, ``StoreError/unavailable(_:)``, and any error of `body`.
+  ///   - completion: called exactly once with the outcome. It is called on the publishing thread or on a sequencer
+  ///     thread, or on the caller's thread if the call is rejected immediately. It must be quick and must not block.
+  ///     Errors are ``StoreError/conflict``, ``StoreError/unavailable(_:)``, and any error of `body`.
   func execute<Result: Sendable>(
     validating reads: ReadSet?, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result,
     completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void

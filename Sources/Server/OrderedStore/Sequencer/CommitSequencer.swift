@@ -292,8 +292,9 @@ final class CommitSequencer: @unchecked Sendable {
 }
 
 /// The completion of one call. Traps if it is called twice, or if it is released before it was called.
-// SAFETY: `isCompleted` is only accessed by the thread that runs the call at that time: the caller's, the sequencer's and
-// the writer's, each of which hands the call on under a lock. The last reference is released after that.
+// SAFETY: `isCompleted` is only accessed by the thread that runs the call at that time: first the caller's thread, then
+// the sequencer's, then the writer's. Each thread passes the call to the next one under a lock. The last reference is
+// released after that.
 final class SequencedCall<Result: Sendable>: @unchecked Sendable {
   typealias Outcome = Swift.Result<Committed<Result>, any Error>
 

@@ -2,7 +2,7 @@
 
 /// An immutable list of keys.
 struct KeyList: Sequence {
-  /// The keys, one after the other.
+  /// The bytes of all keys, without separators.
   private var bytes: [UInt8] = []
   /// The end offset of each key.
   private var ends: [UInt32] = []

@@ -1,5 +1,5 @@
 // The uncommitted rows of one database: the rows of commits that are sequenced but not yet in the published
-// snapshot, and the writes of the running body. Bodies read these rows before those of the snapshot.
+// snapshot, and the writes of the running body. Bodies read these rows before the rows of the snapshot.
 //
 // The rows are in segments, each of them the rows of successive commits. A segment is dropped when all its commits are
 // published, so the rows of some published commits stay for some time. They equal the rows of the snapshot.
@@ -71,8 +71,9 @@ struct UncommittedRows {
 
   /// Sets the uncommitted row of a key.
   /// - Parameter isInsertion: whether the key has no row.
-  /// - Returns: the earlier uncommitted row of the key, which the new one hides. For an insertion only a row of the running
-  ///   body is certain to be returned: a hidden row of an earlier commit is a removal, which is not searched.
+  /// - Returns: the earlier uncommitted row of the key, which the new one hides. For an insertion, only a row of the
+  ///   running body is certain to be returned. An earlier commit can only have removed the key, and such a removal is
+  ///   not searched.
   mutating func put(_ entry: Entry, _ key: Key, isInsertion: Bool) -> Entry? {
     let hash = RowTable<Entry?>.hash(of: key)
     if segments.isEmpty { segments.append(Segment()) }

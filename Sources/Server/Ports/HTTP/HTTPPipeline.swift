@@ -62,8 +62,8 @@ extension ChannelPipeline.SynchronousOperations {
     try addHandler(RequestDeadlines(limits, nil))
   }
 
-  /// Replaces all HTTP/1.1 handlers by those of another protocol. Bytes that arrived after the request are passed to
-  /// `decoder`.
+  /// Replaces all HTTP/1.1 handlers by the handlers of another protocol. Bytes that arrived after the request are
+  /// passed to `decoder`.
   /// - Parameter readComplete: called after those bytes were passed, since no `channelReadComplete` follows them.
   package func replaceHTTP1(
     by decoder: some ByteToMessageDecoder, _ last: some ChannelHandler,

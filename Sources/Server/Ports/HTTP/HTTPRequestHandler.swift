@@ -204,7 +204,7 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
     return exchange
   }
 
-  /// Responds to a request before its body is complete, and ignores the rest of it.
+  /// Responds to a request before its body is complete, and ignores the remaining bytes of the body.
   private func reject(_ failure: HTTPRequestFailure) {
     guard !state.isResponding, head != nil else { return }
     endUpload(.broken)

@@ -40,8 +40,9 @@ package final class MemoryReservation {
   /// Holds `bytes` more. Returns false, and holds nothing, if the budget has no capacity.
   package func reserve(_ bytes: Int) -> Bool { reserve(bytes, leavingRoom: false) }
 
-  /// Holds `bytes` more of a response to a read. Returns false, and holds nothing, if the budget has no capacity, or if this
-  /// connection already holds memory and the budget is full for results: the rest is for clients that read their responses.
+  /// Holds `bytes` more of a response to a read. Returns false, and holds nothing, if the budget has no capacity. Also
+  /// returns false if this connection already holds memory and results may not use more: the remaining part is for
+  /// clients that read their responses.
   package func reserveResponse(_ bytes: Int) -> Bool { reserve(bytes, leavingRoom: reserved > 0) }
 
   private func reserve(_ bytes: Int, leavingRoom: Bool) -> Bool {
