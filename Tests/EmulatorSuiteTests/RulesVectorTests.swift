@@ -80,6 +80,7 @@ struct RulesVectorTests {
     }
   }
 
+  /// Sends the requests of a case. Returns the first difference from the recorded results, or nil if there is none.
   private func play(
     _ testCase: JSONTree, _ transport: Transport, _ server: FirestoreTestServer
   ) async throws -> String? {

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("HTTP request state")
 struct HTTPRequestStateTests {
-  /// The state after a complete request.
+  /// The state after a complete request, when its response has begun.
   private func served(closes: Bool = false) -> HTTPRequestState {
     var state = HTTPRequestState()
     state.beginRequest()

@@ -13,7 +13,7 @@ package protocol DocumentView {
   /// - Throws: the store's errors.
   func documentAfter(_ name: DocumentName) throws -> Document?
 
-  /// Whether the document exists before the operation. It is not decoded.
+  /// Whether the document exists before the operation. Does not decode the document.
   /// - Throws: the store's errors.
   func exists(_ name: DocumentName) throws -> Bool
 

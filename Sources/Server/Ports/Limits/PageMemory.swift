@@ -113,6 +113,7 @@ package final class PageMemory: Sendable {
     for stream in waiting { stream.continuation.resume(throwing: CancellationError()) }
   }
 
+  /// Reserves the bytes for a stream if the share and the budget have room. Returns false, and reserves nothing, if not.
   private func fit(_ bytes: Int, within share: Int, _ state: inout State) -> Bool {
     guard state.held == 0 || state.held + bytes <= share, holder.reserveResults(bytes) else { return false }
     state.held += bytes
