@@ -46,7 +46,7 @@ struct RulesVectorTests {
 
   /// With `HEARTH_ALL_VECTORS` the tests send all cases, which takes minutes in a debug build. Otherwise they send
   /// every eighth case of the queries and aggregations.
-  private static let playsAll = ProcessInfo.processInfo.environment["HEARTH_ALL_VECTORS"] != nil
+  private static let sendsAll = ProcessInfo.processInfo.environment["HEARTH_ALL_VECTORS"] != nil
   private static let strides = ["queries": 8, "aggregations": 8]
 
   @Test(
@@ -60,28 +60,28 @@ struct RulesVectorTests {
     let file = URL(fileURLWithPath: folder).appendingPathComponent("firestore-rules/\(category).json")
     let json = JSONTree(
       try JSONValue(json: Array(try Data(contentsOf: file)), limits: JSONLimits(depth: 1000)))
-    let stride = Self.playsAll ? 1 : Self.strides[category] ?? 1
+    let stride = Self.sendsAll ? 1 : Self.strides[category] ?? 1
     let cases = (json["cases"].array ?? []).enumerated().filter { $0.offset % stride == 0 }.map(\.element)
     try await FirestoreTestServer.serving { server in
-      var (played, different) = (0, 0)
+      var (caseCount, differenceCount) = (0, 0)
       for testCase in cases where testCase["request"] != .null || testCase["steps"] != .null {
-        played += 1
+        caseCount += 1
         let id = testCase["id"].string ?? ""
-        guard let difference = try await play(testCase, transport, server) else { continue }
-        different += 1
+        guard let difference = try await firstDifference(testCase, transport, server) else { continue }
+        differenceCount += 1
         let isKnown =
           Self.otherVerdicts[id] != nil
           || testCase["quirk"].value == .bool(true)
             && Self.knownDifferences.keys.contains { id.hasPrefix($0) }
         #expect(isKnown, "\(id): \(difference)")
       }
-      print("\(category) over \(transport): \(played - different) of \(played) cases as recorded")
-      #expect(played > 5)
+      print("\(category) over \(transport): \(caseCount - differenceCount) of \(caseCount) cases as recorded")
+      #expect(caseCount > 5)
     }
   }
 
   /// Sends the requests of a case. Returns the first difference from the recorded results, or nil if there is none.
-  private func play(
+  private func firstDifference(
     _ testCase: JSONTree, _ transport: Transport, _ server: FirestoreTestServer
   ) async throws -> String? {
     let owner = ["Authorization: Bearer owner"]

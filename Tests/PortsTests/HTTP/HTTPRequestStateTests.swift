@@ -7,7 +7,7 @@ import Testing
 @Suite("HTTP request state")
 struct HTTPRequestStateTests {
   /// The state after a complete request, when its response has begun.
-  private func served(closes: Bool = false) -> HTTPRequestState {
+  private func stateAfterRequest(closes: Bool = false) -> HTTPRequestState {
     var state = HTTPRequestState()
     state.beginRequest()
     state.endRequest()
@@ -18,7 +18,7 @@ struct HTTPRequestStateTests {
 
   @Test("A connection continues with the next request after a complete exchange")
   func nextRequest() {
-    var state = served()
+    var state = stateAfterRequest()
     state.finishResponse()
     let continuation = state.flushedResponse()
     #expect(continuation == .nextRequest)
@@ -28,8 +28,8 @@ struct HTTPRequestStateTests {
   }
 
   @Test("A connection closes after the response to a request that requires it")
-  func closing() {
-    var state = served(closes: true)
+  func lastRequest() {
+    var state = stateAfterRequest(closes: true)
     state.finishResponse()
     let continuation = state.flushedResponse()
     #expect(continuation == .close)
@@ -37,7 +37,7 @@ struct HTTPRequestStateTests {
   }
 
   @Test("A response before the end of the request's body ends the connection after a grace period")
-  func early() {
+  func responseBeforeEndOfBody() {
     var state = HTTPRequestState()
     state.beginRequest()
     state.beginResponse(closes: false)
@@ -66,7 +66,7 @@ struct HTTPRequestStateTests {
 
   @Test("A half-close lets a pending response finish, unless it is abandoned", arguments: [false, true])
   func halfCloseDuringResponse(isAbandoned: Bool) {
-    var state = served()
+    var state = stateAfterRequest()
     let stateCloses = state.peerHalfClosed(isAbandoned: isAbandoned)
     #expect(stateCloses == isAbandoned)
     state.finishResponse()

@@ -82,28 +82,32 @@ struct MemoryHolders {
     toFree missing: Int, for requester: MemoryHolder, _ requested: Int, minimumAge: TimeAmount
   ) -> [@Sendable () -> Void]? {
     let now = NIODeadline.now()
-    let own = ObjectIdentifier(requester)
+    let requesterID = ObjectIdentifier(requester)
     let empty = Entry(since: now, address: requester.address)
-    let ownWeight = (entries[own] ?? empty).weight(at: now, with: requested)
+    let requesterWeight = (entries[requesterID] ?? empty).weight(at: now, with: requested)
     var addresses: [String: Double] = [:]
-    for (id, entry) in entries where !entry.isClosed && id != own {
+    for (id, entry) in entries where !entry.isClosed && id != requesterID {
       addresses[entry.address, default: 0] += entry.weight(at: now)
     }
-    addresses[requester.address, default: 0] += ownWeight
+    addresses[requester.address, default: 0] += requesterWeight
     var chosen: [ObjectIdentifier: Entry] = [:]
     var freed = 0
     while freed < missing {
-      guard let worst = addresses.max(by: { $0.value < $1.value })?.key else { return nil }
+      guard let heaviestAddress = addresses.max(by: { $0.value < $1.value })?.key else { return nil }
       var heaviest: (id: ObjectIdentifier, entry: Entry, weight: Double)?
-      for (id, entry) in entries where !entry.isClosed && id != own && chosen[id] == nil {
-        guard entry.closing != nil, entry.address == worst, now - entry.since >= minimumAge else { continue }
+      for (id, entry) in entries where !entry.isClosed && id != requesterID && chosen[id] == nil {
+        guard entry.closing != nil, entry.address == heaviestAddress, now - entry.since >= minimumAge else {
+          continue
+        }
         let weight = entry.weight(at: now)
         if weight > heaviest?.weight ?? 0 { heaviest = (id, entry, weight) }
       }
-      guard let heaviest, worst != requester.address || heaviest.weight >= ownWeight else { return nil }
+      guard let heaviest, heaviestAddress != requester.address || heaviest.weight >= requesterWeight else {
+        return nil
+      }
       chosen[heaviest.id] = heaviest.entry
       freed += heaviest.entry.bytes
-      addresses[worst, default: 0] -= heaviest.weight
+      addresses[heaviestAddress, default: 0] -= heaviest.weight
     }
     for id in chosen.keys { entries[id]?.isClosed = true }
     bytes -= freed

@@ -83,7 +83,7 @@ package final class PageMemory: Sendable {
   private func reserveNow(_ bytes: Int, within share: Int) -> Bool {
     state.withLockedValue { state in
       guard state.waiting.isEmpty, !state.isClosed else { return false }
-      return fit(bytes, within: share, &state)
+      return reserveIfPossible(bytes, within: share, &state)
     }
   }
 
@@ -114,7 +114,7 @@ package final class PageMemory: Sendable {
   }
 
   /// Reserves the bytes for a stream if the share and the budget have room. Returns false, and reserves nothing, if not.
-  private func fit(_ bytes: Int, within share: Int, _ state: inout State) -> Bool {
+  private func reserveIfPossible(_ bytes: Int, within share: Int, _ state: inout State) -> Bool {
     guard state.held == 0 || state.held + bytes <= share, holder.reserveResults(bytes) else { return false }
     state.held += bytes
     return true
@@ -123,7 +123,7 @@ package final class PageMemory: Sendable {
   private func resumeWaiting() {
     var resumed: [CheckedContinuation<Void, any Error>] = []
     state.withLockedValue { state in
-      while let next = state.waiting.first, fit(next.bytes, within: share, &state) {
+      while let next = state.waiting.first, reserveIfPossible(next.bytes, within: share, &state) {
         state.waiting.removeFirst()
         resumed.append(next.continuation)
       }
