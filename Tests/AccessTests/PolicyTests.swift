@@ -1,4 +1,4 @@
-// Policies: roles, administrative operations, standard policies, and replacing a policy.
+// Tests of access policies: roles, administrative operations, standard policies, and the replacement of a policy.
 
 import FirestoreModel
 import Locking
@@ -8,7 +8,7 @@ import Testing
 @testable import Access
 
 /// A view that no decision may read.
-private struct NoDocuments: DocumentView {
+private struct UnreadableDocuments: DocumentView {
   struct Unexpected: Error {}
   func document(_ name: DocumentName) throws -> Document? { throw Unexpected() }
   func documentAfter(_ name: DocumentName) throws -> Document? { throw Unexpected() }
@@ -22,7 +22,7 @@ private struct NoDocuments: DocumentView {
   private static func decide(
     _ policy: any AccessPolicy<FirestoreAccess>, _ principal: Principal, _ operation: FirestoreOperation
   ) throws -> FirestoreError? {
-    try PolicySlot(policy).current.decide(principal, operation) { NoDocuments() }.denial?.error
+    try PolicySlot(policy).current.decide(principal, operation) { UnreadableDocuments() }.denial?.error
   }
 
   private static let administrative: [FirestoreOperation] = [
@@ -64,7 +64,7 @@ private struct NoDocuments: DocumentView {
     #expect(!PolicySlot(locked).current.allowsEverything(Principal(.service(.reader))))
   }
 
-  @Test("the locked policy answers callers without credentials with UNAUTHENTICATED, and denies users")
+  @Test("the locked policy denies users, and fails calls without credentials as UNAUTHENTICATED")
   func locked() throws {
     let name = try #require(DocumentName(database: Self.database, path: "c/d"))
     let locked = LockedPolicy<FirestoreAccess>()
@@ -120,7 +120,7 @@ private struct NoDocuments: DocumentView {
     ) {}
   }
 
-  @Test("slots that nobody uses are released, and those with a dedicated policy or a user are not")
+  @Test("the directory releases unused slots, and keeps slots in use and slots with a dedicated policy")
   func unusedSlots() throws {
     let count = Guarded(0)
     let directory = PolicyDirectory<FirestoreAccess>(default: OpenPolicy<FirestoreAccess>()) { _ in

@@ -1,4 +1,4 @@
-// Principals: projects, expiry, equality, and the emulator's tokens.
+// Tests of principals: projects, expiry, equality, and the emulator's tokens.
 
 import FirestoreModel
 import JSON
@@ -8,7 +8,7 @@ import Testing
 @testable import Access
 
 @Suite("Principals") struct PrincipalTests {
-  @Test("an administrator of one project is nobody in another")
+  @Test("an administrator of one project is a caller without credentials in another")
   func projects() {
     let own = Principal(.service(.administrator), project: "a")
     #expect(own.acting(in: "a") == own)
@@ -18,7 +18,7 @@ import Testing
     #expect(user.acting(in: "b") == .nobody)
   }
 
-  @Test("credentials expire at their second")
+  @Test("credentials expire at the second of their expiry time")
   func expiry() {
     let principal = Principal(.nobody, expiry: 10)
     #expect(!principal.hasExpired(at: 9_999_999))

@@ -33,8 +33,8 @@ private struct Victim {
       values.append(value)
       if keys.count == 40 { try FileManager.default.copyItem(atPath: live, toPath: beginning) }
     }
-    // RocksDB writes full memtables to tables in the background, and then removes their logs. This waits
-    // until that has happened, so that the directory no longer changes.
+    // RocksDB writes full memtables to tables in the background, and then removes their logs. The loop waits until
+    // then, so that the directory no longer changes.
     let deadline = ContinuousClock.now + .seconds(60)
     while !(try Victim.isSettled(live)), ContinuousClock.now < deadline {
       try await Task.sleep(for: .milliseconds(5))
@@ -85,7 +85,7 @@ private struct Victim {
   }
 
   enum Outcome {
-    /// The store opens, and contains the first rows in the order of writing; the value is their number.
+    /// The store opens, and contains the first rows in the order of writing; the associated value is their number.
     case rows(Int)
     case failed(StoreError)
     /// The store opens, but a row is missing although a later row exists.

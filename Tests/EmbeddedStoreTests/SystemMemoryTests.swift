@@ -1,4 +1,4 @@
-// Tests which limit of the control groups applies.
+// Tests which memory limit of a process's control groups applies.
 
 import Testing
 
@@ -30,7 +30,7 @@ struct SystemMemoryTests {
     #expect(limit(["/sys/fs/cgroup/memory.max": "4096\n"]) == 4096)
   }
 
-  @Test("Version 1 is read from the memory controller's hierarchy")
+  @Test("In version 1 the limit comes from the hierarchy of the memory controller")
   func versionOne() {
     let files = [
       "/proc/self/cgroup": "12:cpu,cpuacct:/a\n4:memory:/user.slice/a:b\n",
@@ -40,7 +40,7 @@ struct SystemMemoryTests {
     #expect(limit(files) == 8192)
   }
 
-  @Test("Without groups or limits there is none")
+  @Test("A process without control groups or limits has no memory limit")
   func unlimited() {
     #expect(limit([:]) == nil)
     #expect(limit(["/proc/self/cgroup": "0::/\nnonsense\n", "/sys/fs/cgroup/memory.max": "max\n"]) == nil)

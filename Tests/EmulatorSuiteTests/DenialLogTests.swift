@@ -1,4 +1,5 @@
-// Tests the denial logs that administrators read: explanations, replay, and that nobody else receives them.
+// Tests the denial logs that administrators read: their explanations, the replay of denials, and the rejection of other
+// callers.
 
 import Foundation
 import HearthServer
@@ -133,7 +134,7 @@ struct DenialLogTests {
     }
   }
 
-  @Test("A request that read too much is logged without its documents, and the entry says so")
+  @Test("A request that read too much is logged without its documents, and the entry contains the reason")
   func largeRequest() async throws {
     try await FirestoreTestServer.serving { server in
       try await load("allow write: if false;", server)

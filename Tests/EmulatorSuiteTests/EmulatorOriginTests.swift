@@ -12,7 +12,7 @@ struct EmulatorOriginTests {
   private static let foreign = ["Origin: https://evil.example"]
   private static let document = "/v1/\(FirestoreTestServer.documents)/a/b"
 
-  @Test("Foreign pages can neither read nor write nor clear, and each error names --allow-origin")
+  @Test("Foreign pages cannot read, write or clear data, and each error names --allow-origin")
   func foreignPages() async throws {
     try await FirestoreTestServer.servingSuite { server in
       try await server.client.commit([.set("a/b", [:])])
@@ -46,7 +46,7 @@ struct EmulatorOriginTests {
     }
   }
 
-  @Test("A configured page uses data, but not the administration")
+  @Test("A page of a configured origin can access data, but not the administration of the emulator")
   func configuredPage() async throws {
     try await FirestoreTestServer.servingSuite({ $0.allowedOrigins = ["https://editor.example"] }) { server in
       let headers = ["Origin: https://editor.example"]
@@ -62,7 +62,7 @@ struct EmulatorOriginTests {
     }
   }
 
-  @Test("Unusable hosts and origins stop the start")
+  @Test("Invalid hosts and origins in the configuration prevent the start")
   func invalidOptions() async throws {
     for change: @Sendable (inout HearthConfiguration) -> Void in [
       { $0.allowedOrigins = ["editor.example"] }, { $0.allowedOrigins = ["https://*.example"] },

@@ -253,8 +253,8 @@ struct EmulatorSuiteTests {
       let found = try await server.realtime("GET", target)
       #expect(found == #"{"database":{"path":"x"}}"#)
     }
-    // The manifest may also lie in the directory of the namespaces and name this directory itself. It is then not
-    // imported as a namespace, but other files are.
+    // The manifest may also be in the directory of the namespaces, and name this directory itself. The import then
+    // skips the manifest and imports the other files.
     try FileManager.default.removeItem(atPath: "\(path)/database_export/firebase-export-metadata.json")
     try Data("7".utf8).write(to: URL(fileURLWithPath: "\(path)/database_export/other.json"))
     for name in [".", "./", "././"] {

@@ -43,7 +43,7 @@ struct EmulatorTests {
     }
   }
 
-  @Test("Registering a trigger of Cloud Functions is answered as unimplemented, with the reason")
+  @Test("Registering a Cloud Functions trigger fails as unimplemented, with the reason")
   func triggers() async throws {
     try await FirestoreTestServer.serving { server in
       let reply = try await server.rest(
@@ -63,8 +63,8 @@ struct EmulatorTests {
     try await FirestoreTestServer.serving { server in
       try await server.client.commit(["a/b", "a/b/sub/s", "a/c", "x/y"].map { .set($0, [:]) })
       #expect(try await server.rest("DELETE", clear + path).status == 200)
-      let left = try await names(server, FirestoreTestServer.database)
-      #expect(left.sorted() == (rest.isEmpty ? ["a/b", "a/b/sub/s", "a/c", "x/y"] : rest))
+      let remaining = try await names(server, FirestoreTestServer.database)
+      #expect(remaining.sorted() == (rest.isEmpty ? ["a/b", "a/b/sub/s", "a/c", "x/y"] : rest))
     }
   }
 

@@ -1,5 +1,5 @@
-// Tests exports that are killed at every step. The next export or import finds the old export or the new one,
-// complete, and removes the remains.
+// Tests exports that are killed at every step. The next export or import finds the complete old or new export, and
+// removes the remaining folders.
 
 import FirestoreProtobuf
 import Foundation
@@ -59,8 +59,8 @@ struct ExportRecoveryTests {
     }
   }
 
-  /// Creates a directory as an export leaves it that is killed at this step.
-  private func leave(_ kill: Kill, _ exports: [String]) throws -> String {
+  /// Creates a directory in the state after an export was killed at this step.
+  private func makeDirectory(killedAt kill: Kill, _ exports: [String]) throws -> String {
     let path = FirestoreTestServer.temporaryDirectory()
     let files = FileManager.default
     let parts = ["database_export", "firestore_export", "other_databases"]
@@ -114,12 +114,12 @@ struct ExportRecoveryTests {
     try FileManager.default.contentsOfDirectory(atPath: path).sorted()
   }
 
-  @Test("After a kill at any point, an import reads a complete export and removes the remains")
+  @Test("After a kill at any step, an import reads a complete export and removes the remaining folders")
   func importing() async throws {
     let exports = try await exports()
     defer { for path in exports { try? FileManager.default.removeItem(atPath: path) } }
     for kill in Kill.allCases {
-      let path = try leave(kill, exports)
+      let path = try makeDirectory(killedAt: kill, exports)
       defer { try? FileManager.default.removeItem(atPath: path) }
       try await FirestoreTestServer.servingSuite {
         $0.importedDirectory = path
@@ -132,14 +132,14 @@ struct ExportRecoveryTests {
     }
   }
 
-  @Test("After a kill at any point, the next export replaces the remains")
+  @Test("After a kill at any step, the next export replaces the contents of the directory")
   func exporting() async throws {
     let exports = try await exports()
     defer { for path in exports { try? FileManager.default.removeItem(atPath: path) } }
     try await FirestoreTestServer.servingSuite { server in
       try await server.client.commit([.set("c/a", ["n": .int(3)])])
       for kill in Kill.allCases {
-        let path = try leave(kill, exports)
+        let path = try makeDirectory(killedAt: kill, exports)
         defer { try? FileManager.default.removeItem(atPath: path) }
         let reply = try await server.export(path, targets: #","targets":["firestore"]"#)
         #expect(reply.status == 200, "\(kill): \(reply.body)")
@@ -171,7 +171,7 @@ struct ExportRecoveryTests {
     #expect(try names(exports[0]) == before)
     #expect(try names(exports[1]).contains(Self.manifest))
 
-    let path = try leave(.partOfNewMoved, [exports[1], exports[1]])
+    let path = try makeDirectory(killedAt: .partOfNewMoved, [exports[1], exports[1]])
     defer { try? files.removeItem(atPath: path) }
     try Data([1]).write(to: URL(fileURLWithPath: "\(path)/firestore_export"))
     let error = await FirestoreTestServer.startError { $0.importedDirectory = path }
@@ -188,7 +188,7 @@ struct ExportRecoveryTests {
   func lockedDirectory() async throws {
     let exports = try await exports()
     defer { for path in exports { try? FileManager.default.removeItem(atPath: path) } }
-    let path = try leave(.writing, exports)
+    let path = try makeDirectory(killedAt: .writing, exports)
     defer { try? FileManager.default.removeItem(atPath: path) }
     let before = try names(path)
     let holder = open(path, O_RDONLY)

@@ -45,7 +45,7 @@ struct ExportTests {
     return "\(directory)/n/n.overall_export_metadata"
   }
 
-  private func everything(_ server: FirestoreTestServer) async throws -> [String] {
+  private func allDocuments(_ server: FirestoreTestServer) async throws -> [String] {
     let reply = try await server.rest(
       "POST", "/v1/\(FirestoreTestServer.documents):runQuery",
       "{\"structuredQuery\":{\"from\":[{\"allDescendants\":true}]}}")
@@ -70,7 +70,7 @@ struct ExportTests {
     }
   }
 
-  @Test("The sign of zero survives")
+  @Test("The sign of zero survives encoding and decoding")
   func zeros() throws {
     let zeros = [-0.0, 0.0, -0.0]
     let fields: MapValue = ["a": .array(zeros.map { .double($0) }), "d": .double(-0.0), "v": .vector(zeros)]
@@ -112,14 +112,14 @@ struct ExportTests {
             .set("c/\(batch)-\($0)/s/d", ["n": .int($0), "t": .text($0 % 4 == 0 ? long : "ä")])
           })
       }
-      let before = try await everything(server)
+      let before = try await allDocuments(server)
       #expect(before.count == 120)
       let metadata = try await export(server, directory)
       #expect(try await server.rest("DELETE", "/emulator/v1/" + FirestoreTestServer.documents).status == 200)
       try await server.client.commit([.set("kept/d", [:]), .set("c/0-0/s/d", ["n": .int(9)])])
       let loaded = try await load(server, metadata)
       #expect(loaded.status == 200, "\(loaded.body)")
-      let after = try await everything(server)
+      let after = try await allDocuments(server)
       #expect(after.filter { !$0.contains("/kept/") } == before && after.count == 121)
       // The second import changes nothing, not even update times.
       let time = try await server.client.get("c/0-1/s/d").updateTime
@@ -143,7 +143,7 @@ struct ExportTests {
       let bytes = log.frame([0x33]) + log.frame([0x0A, UInt8(named.count)] + named)
       try Data(bytes).write(to: URL(fileURLWithPath: metadata))
       #expect(try await load(server, metadata).status == 200)
-      #expect(try await everything(server).count == 1)
+      #expect(try await allDocuments(server).count == 1)
     }
   }
 
@@ -178,7 +178,7 @@ struct ExportTests {
         let reply = try await load(server, metadata)
         let text = reply.error["message"].string ?? ""
         #expect(reply.status == 400 && text.hasPrefix(message + " (") && text.contains("output-0, at byte "))
-        #expect(try await everything(server).isEmpty)
+        #expect(try await allDocuments(server).isEmpty)
       }
       try FileManager.default.removeItem(at: output)
       let missing = try await load(server, metadata)
@@ -217,7 +217,7 @@ struct ExportTests {
     }
   }
 
-  @Test("Records of every length around the end of a block survive")
+  @Test("Records that end near the end of a block are read unchanged")
   func blocks() throws {
     for length in [0, 1, 32_754, 32_755, 32_761, 32_762, 70_000] {
       let records = [[UInt8](repeating: 1, count: length), [2], [], [UInt8](repeating: 3, count: 40_000)]

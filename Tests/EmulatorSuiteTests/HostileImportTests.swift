@@ -46,7 +46,7 @@ struct HostileImportTests {
     try Data(text.utf8).write(to: URL(fileURLWithPath: path))
   }
 
-  /// Expects that a modified copy of an export is rejected with these words.
+  /// Expects that a modified copy of an export is rejected, and that the error contains a text.
   private func expectRejection(
     _ path: String, _ expectedText: String, _ change: (_ copy: String) throws -> Void,
     sourceLocation: SourceLocation = #_sourceLocation
@@ -107,7 +107,7 @@ struct HostileImportTests {
     }
   }
 
-  @Test("Links are followed inside of the export only")
+  @Test("Symbolic links are followed only inside the export")
   func links() async throws {
     try await withExport { path, outsideDirectory in
       let files = FileManager.default

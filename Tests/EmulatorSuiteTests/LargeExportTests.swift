@@ -87,9 +87,9 @@ struct LargeExportTests {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }
     let name = String(repeating: "f", count: 1498)
-    let yes = Proto.Value.with { $0.booleanValue = true }
+    let trueValue = Proto.Value.with { $0.booleanValue = true }
     let map = Proto.Value.with {
-      $0.mapValue.fields = [name: Self.array(Array(repeating: yes, count: 12_000))]
+      $0.mapValue.fields = [name: Self.array(Array(repeating: trueValue, count: 12_000))]
     }
     try await FirestoreTestServer.servingSuite { server in
       try await server.client.commit([.set("c/a", ["n": .int(1)]), .set("c/wide", ["a": Self.array([map])])])

@@ -1,5 +1,5 @@
-// Tests a server without --emulator and without rules: every data port rejects every credential that the server did not
-// issue, with the official error for an unknown client, and denies callers without one.
+// Tests a server without --emulator and without rules. Every data port rejects credentials that the server did not
+// issue, with the official error for an unknown client. It also denies callers without credentials.
 
 import FirestoreProtobuf
 import Foundation
@@ -13,7 +13,7 @@ import Testing
 
 @Suite("Without --emulator", .timeLimit(.minutes(10)))
 struct ProductionTests {
-  private func with(_ body: (FirestoreTestServer) async throws -> Void) async throws {
+  private func withServer(_ body: (FirestoreTestServer) async throws -> Void) async throws {
     let running = try await FirestoreTestServer.start {
       $0.emulator = false
       // The server creates the database of this project.
@@ -61,7 +61,7 @@ struct ProductionTests {
 
   @Test("Every gRPC method denies callers without accepted credentials", arguments: credentials)
   func grpc(credential: String?) async throws {
-    try await with { running in
+    try await withServer { running in
       let metadata = credential.map { [("authorization", $0)] } ?? []
       let database = FirestoreTestServer.database
       let document = FirestoreTestServer.documents + "/a/b"
@@ -146,9 +146,10 @@ struct ProductionTests {
   }
 
   @Test(
-    "An invalid or missing request gets the same response", arguments: ["Bearer owner"])
+    "With an unknown credential, an invalid or missing request gets the same error as a valid one",
+    arguments: ["Bearer owner"])
   func invalidRequests(credential: String) async throws {
-    try await with { running in
+    try await withServer { running in
       let metadata = [("authorization", credential)]
       let methods = [
         "GetDocument", "ListDocuments", "CreateDocument", "UpdateDocument", "DeleteDocument",
@@ -190,7 +191,7 @@ struct ProductionTests {
   @Test(
     "Every REST method of the Realtime Database returns 401 with the official body", arguments: credentials)
   func rest(credential: String?) async throws {
-    try await with { running in
+    try await withServer { running in
       let port = running.server.databasePort ?? 0
       for method in ["GET", "PUT", "POST", "PATCH", "DELETE"] {
         let client = try await RawClient.connect(port)
@@ -213,7 +214,7 @@ struct ProductionTests {
 
   @Test("A socket receives the handshake, and its requests and credentials are rejected")
   func socket() async throws {
-    try await with { running in
+    try await withServer { running in
       let client = try await RawClient.connect(running.server.databasePort ?? 0)
       try await client.send(
         "GET /.ws?v=5&ns=demo HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -255,7 +256,7 @@ struct ProductionTests {
 
   @Test("A Listen stream ends with UNAUTHENTICATED when its user deletes the account")
   func revokedStream() async throws {
-    try await with { running in
+    try await withServer { running in
       let port = running.server.authPort ?? 0
       let toolkit = "/identitytoolkit.googleapis.com/v1/accounts"
       let signUp = try await RESTClient.request(port, "POST", "\(toolkit):signUp?key=k", body: "{}")

@@ -1,4 +1,5 @@
-// Tests the coverage reports of both rule languages, whose positions for Firestore are those of Google's emulator.
+// Tests the coverage reports of both rule languages. For Firestore they contain the same positions as the reports of
+// Google's emulator.
 
 import Foundation
 import HearthServer

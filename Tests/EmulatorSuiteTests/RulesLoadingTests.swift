@@ -1,4 +1,4 @@
-// Tests loading security rules into the emulator, and that they are in force.
+// Tests that security rules can be loaded into the emulator, and are then in force.
 
 import FirestoreProtobuf
 import Foundation

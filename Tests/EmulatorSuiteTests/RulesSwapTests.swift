@@ -1,8 +1,9 @@
 // Tests that no request is decided by a mixture of two rules files: rules are replaced while clients write, read and
 // listen.
 //
-// Either file opens one of two collections. A request for documents of both is denied by either; only a mixture allows
-// it. While the second file is in force, the first collection holds a secret for a moment, which nobody may receive.
+// Each of the two files opens one of two collections. Each file denies a request for documents of both collections;
+// only a mixture of the files would allow it. While the second file is in force, a document of the first collection
+// contains a secret for a moment. No client may receive it.
 
 import FirestoreProtobuf
 import Foundation
@@ -118,8 +119,8 @@ struct RulesSwapTests {
           "BatchGetDocuments", get)
       }
       #expect(!both, "a read of both collections")
-      let ways = try await isAllowed { _ = try await client.query(kinds) }
-      #expect(!ways, "a query with alternatives of both files")
+      let alternatives = try await isAllowed { _ = try await client.query(kinds) }
+      #expect(!alternatives, "a query with alternatives of both files")
       for kind in ["a", "b"] {
         let isAllowed = try await isAllowed {
           let found = try await client.query(.collection("kinds", where: "kind", is: .text(kind)))
@@ -174,7 +175,7 @@ struct RulesSwapTests {
 
   // MARK: Rules
 
-  /// Replaces the rules again and again; each file is in force when its upload returns. The last file closes both
+  /// Replaces the rules many times. Each file is in force when its upload returns. The last file closes both
   /// collections, which ends the listens.
   private func swap(_ server: FirestoreTestServer, _ tally: Tally) async throws {
     defer { tally.finish() }

@@ -1,4 +1,5 @@
-// Plays the calls that @firebase/rules-unit-testing makes on the emulators: discovery, loading rules, contexts, clearing.
+// Sends the requests that @firebase/rules-unit-testing sends to the emulators: discovery, loading rules, contexts,
+// clearing.
 
 import Foundation
 import HearthServer
@@ -44,7 +45,7 @@ struct RulesUnitTestingTests {
       let port = try #require(found["firestore"]["port"].value.int.map(Int.init))
       let databasePort = try #require(found["database"]["port"].value.int.map(Int.init))
       #expect(found["firestore"]["host"] == .string("127.0.0.1"))
-      // loadFirestoreRules: the file has no name, and the request no credentials.
+      // loadFirestoreRules: the file has no name, and the request has no credentials.
       let file = JSONValue.object(["content": .string(rules)])
       let body = JSONValue.object(["rules": .object(["files": .array([file])])])
       let loaded = try await RESTClient.request(
@@ -58,7 +59,7 @@ struct RulesUnitTestingTests {
         databasePort, "PUT", "/.settings/rules.json?ns=demo-test", body: tree, headers: owner)
       #expect(stored.status == 200)
 
-      // withSecurityRulesDisabled acts as the owner, the contexts as users or nobody.
+      // withSecurityRulesDisabled acts as the owner. The contexts act as users or as callers without credentials.
       let document = documents + "/users/alice"
       let field = #"{"fields":{"n":{"integerValue":"1"}}}"#
       #expect(try await server.rest("PATCH", document, field, headers: owner).status == 200)

@@ -1,4 +1,4 @@
-// Sends the requests of the shared vectors over gRPC.
+// Sends the requests of the shared test vectors over gRPC.
 
 import FirestoreProtobuf
 import Foundation

@@ -1,5 +1,5 @@
-// Plays the shared vectors of Firestore rules over REST and gRPC against a complete server. Verdicts, statuses and the
-// documents afterwards are compared.
+// Sends the requests of the shared test vectors of Firestore rules to a complete server, over REST and gRPC. The tests
+// compare verdicts, statuses and stored documents with the recorded ones.
 
 import Foundation
 import JSON
@@ -7,7 +7,7 @@ import Testing
 
 @testable import EndpointFixture
 
-@Suite("Firestore rules of the shared vectors over REST and gRPC", .timeLimit(.minutes(30)))
+@Suite("Shared test vectors of Firestore rules over REST and gRPC", .timeLimit(.minutes(30)))
 struct RulesVectorTests {
   /// The response to a request.
   struct Answer {
@@ -38,15 +38,15 @@ struct RulesVectorTests {
     "request-resource.create.auto-id": "the server assigns the id before the rules run",
   ]
 
-  /// Other cases with a different answer.
+  /// Further cases whose verdict differs from the recorded one.
   private static let otherVerdicts = [
     "writes.transaction.lookup-after-of-written": "a transaction belongs to the caller that began it",
     "writes.transaction.lookup-denied": "a transaction belongs to the caller that began it",
   ]
 
-  /// `HEARTH_ALL_VECTORS` plays all cases, which takes minutes in a debug build; otherwise every eighth of the queries is
-  /// played.
-  private static let playsAll = ProcessInfo.processInfo.environment["HEARTH_ALL_VECTORS"] != nil
+  /// With `HEARTH_ALL_VECTORS` the tests send all cases, which takes minutes in a debug build. Otherwise they send
+  /// every eighth case of the queries and aggregations.
+  private static let sendsAll = ProcessInfo.processInfo.environment["HEARTH_ALL_VECTORS"] != nil
   private static let strides = ["queries": 8, "aggregations": 8]
 
   @Test(
@@ -60,32 +60,34 @@ struct RulesVectorTests {
     let file = URL(fileURLWithPath: folder).appendingPathComponent("firestore-rules/\(category).json")
     let json = JSONTree(
       try JSONValue(json: Array(try Data(contentsOf: file)), limits: JSONLimits(depth: 1000)))
-    let stride = Self.playsAll ? 1 : Self.strides[category] ?? 1
+    let stride = Self.sendsAll ? 1 : Self.strides[category] ?? 1
     let cases = (json["cases"].array ?? []).enumerated().filter { $0.offset % stride == 0 }.map(\.element)
     try await FirestoreTestServer.serving { server in
-      var (played, different) = (0, 0)
-      for own in cases where own["request"] != .null || own["steps"] != .null {
-        played += 1
-        let id = own["id"].string ?? ""
-        guard let difference = try await play(own, transport, server) else { continue }
-        different += 1
+      var (caseCount, differenceCount) = (0, 0)
+      for testCase in cases where testCase["request"] != .null || testCase["steps"] != .null {
+        caseCount += 1
+        let id = testCase["id"].string ?? ""
+        guard let difference = try await firstDifference(testCase, transport, server) else { continue }
+        differenceCount += 1
         let isKnown =
           Self.otherVerdicts[id] != nil
-          || own["quirk"].value == .bool(true) && Self.knownDifferences.keys.contains { id.hasPrefix($0) }
+          || testCase["quirk"].value == .bool(true)
+            && Self.knownDifferences.keys.contains { id.hasPrefix($0) }
         #expect(isKnown, "\(id): \(difference)")
       }
-      print("\(category) over \(transport): \(played - different) of \(played) cases as recorded")
-      #expect(played > 5)
+      print("\(category) over \(transport): \(caseCount - differenceCount) of \(caseCount) cases as recorded")
+      #expect(caseCount > 5)
     }
   }
 
-  private func play(
-    _ own: JSONTree, _ transport: Transport, _ server: FirestoreTestServer
+  /// Sends the requests of a case. Returns the first difference from the recorded results, or nil if there is none.
+  private func firstDifference(
+    _ testCase: JSONTree, _ transport: Transport, _ server: FirestoreTestServer
   ) async throws -> String? {
     let owner = ["Authorization: Bearer owner"]
     let emulator = "/emulator/v1/projects/demo-rules"
     _ = try await server.rest("DELETE", "\(emulator)/databases/(default)/documents")
-    let writes = (own["documents"].value.object?.members ?? []).map { member in
+    let writes = (testCase["documents"].value.object?.members ?? []).map { member in
       JSONValue.object([
         "update": .object(["name": .string("\(Self.root)/\(member.key)"), "fields": member.value])
       ])
@@ -95,15 +97,15 @@ struct RulesVectorTests {
       let stored = try await server.rest("POST", "/v1/\(Self.root):commit", text(commit), headers: owner)
       guard stored.status == 200 else { return "the documents are rejected: \(stored.body)" }
     }
-    let file = JSONValue.object(["name": .string("firestore.rules"), "content": own["rules"].value])
+    let file = JSONValue.object(["name": .string("firestore.rules"), "content": testCase["rules"].value])
     let rules = JSONValue.object(["rules": .object(["files": .array([file])])])
     let loaded = try await server.rest("PUT", "\(emulator):securityRules", text(rules))
-    if own["verdict"].string == "compile-error" {
+    if testCase["verdict"].string == "compile-error" {
       return loaded.status == 400 ? nil : "the rules are accepted"
     }
     guard loaded.status == 200 else { return "the rules are rejected: \(loaded.body)" }
     var transaction = ""
-    for step in own["steps"].array ?? [own] {
+    for step in testCase["steps"].array ?? [testCase] {
       let answer =
         switch transport {
         case .rest: try await send(step["request"], transaction, server)
@@ -114,7 +116,7 @@ struct RulesVectorTests {
       return
         "\(step["name"].string ?? "") \(step["status"].string ?? ""), here \(answer.status) \(answer.message)"
     }
-    return try await documentDifference(own, server)
+    return try await documentDifference(testCase, server)
   }
 
   func text(_ json: JSONValue) -> String { String(decoding: json.json(), as: UTF8.self) }
@@ -172,8 +174,10 @@ struct RulesVectorTests {
 
   // MARK: Comparison
 
-  private func documentDifference(_ own: JSONTree, _ server: FirestoreTestServer) async throws -> String? {
-    for member in own["after"].value.object?.members ?? [] {
+  private func documentDifference(
+    _ testCase: JSONTree, _ server: FirestoreTestServer
+  ) async throws -> String? {
+    for member in testCase["after"].value.object?.members ?? [] {
       let path = member.key.addingPercentEncoding(withAllowedCharacters: .urlPathAllowed) ?? ""
       let reply = try await server.rest(
         "GET", "/v1/\(Self.root)/\(path)", headers: ["Authorization: Bearer owner"])

@@ -134,7 +134,7 @@ struct ConfigurationTests {
     }
   }
 
-  @Test("Every option has a variable")
+  @Test("Every option has an environment variable")
   func variables() throws {
     let configuration = try HearthConfiguration.resolve(
       ServeFlags(),

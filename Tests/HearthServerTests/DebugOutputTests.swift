@@ -1,4 +1,5 @@
-// Tests that an emulator logs the values of debug() in the form of Google's emulator, from which they were recorded.
+// Tests that an emulator logs the values of debug() in the form of Google's emulator. The expected texts were recorded
+// from that emulator.
 
 import Foundation
 import HearthServer
@@ -8,7 +9,7 @@ import Testing
 
 @Suite("Output of debug()", .timeLimit(.minutes(1)))
 struct DebugOutputTests {
-  private struct Lines: LogHandler {
+  private struct LineRecorder: LogHandler {
     let lines: NIOLockedValueBox<[String]>
     var metadata = Logger.Metadata()
     var logLevel = Logger.Level.notice
@@ -103,7 +104,7 @@ struct DebugOutputTests {
   @Test("An emulator logs each value that debug() receives, also in allowed requests; inner calls come first")
   func values() async throws {
     let lines = NIOLockedValueBox<[String]>([])
-    let server = HearthServer(.forTesting(), log: Logger(label: "test") { _ in Lines(lines: lines) })
+    let server = HearthServer(.forTesting(), log: Logger(label: "test") { _ in LineRecorder(lines: lines) })
     try await server.start()
     do {
       let port = try #require(server.firestorePort)

@@ -22,7 +22,7 @@ struct IdentityEndpointCase {
   /// Whether the operation needs an administrator.
   var isPrivileged: Bool
 
-  /// All operations. Those of a project also occur as operations of a tenant.
+  /// All operations. Operations of a project also occur as operations of a tenant.
   static var all: [IdentityEndpointCase] {
     let tables: [(prefix: String, table: IdentityOperation.Table)] = [
       ("/identitytoolkit.googleapis.com/v1/", IdentityOperation.version1),
@@ -62,7 +62,7 @@ struct IdentityEndpointCase {
     // With an invalid ID token or an unknown tenant an operation would end before anything else is tried.
     let names = fields.filter { !["idToken", "tenantId", "targetProjectId"].contains($0.key) }
     guard !isPrivileged else { return [text(names)] }
-    let partial = names.keys.map { left in text(names.filter { $0.key != left }) }
+    let partial = names.keys.map { omitted in text(names.filter { $0.key != omitted }) }
     return Set(partial + [text(names), text(names.filter { !rejected.contains($0.key) })]).sorted()
   }
 

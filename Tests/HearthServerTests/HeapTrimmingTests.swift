@@ -36,7 +36,7 @@
       while try before - residentBytes() < 150 << 20 { await Task.yield() }
     }
 
-    @Test("Pressure begins at half of the memory, and after a trim with growth by a sixteenth of it")
+    @Test("Memory pressure begins at half of the memory, and after a trim at a sixteenth more")
     func pressure() {
       var pressure = MemoryPressure(memory: 1600)
       #expect(!pressure.isHigh(resident: 800))

@@ -9,7 +9,7 @@ import Testing
 @Suite("Reloading index files", .timeLimit(.minutes(5)))
 struct IndexReloadTests {
   /// Records log messages.
-  private struct Lines: LogHandler {
+  private struct LineRecorder: LogHandler {
     let lines: NIOLockedValueBox<[String]>
     var metadata = Logger.Metadata()
     var logLevel = Logger.Level.notice
@@ -34,7 +34,7 @@ struct IndexReloadTests {
     configuration.indexes = .strict
     configuration.indexFiles = [.init(path: files[0].path), .init(database: "b", path: files[1].path)]
     let lines = NIOLockedValueBox<[String]>([])
-    let server = HearthServer(configuration, log: Logger(label: "test") { _ in Lines(lines: lines) })
+    let server = HearthServer(configuration, log: Logger(label: "test") { _ in LineRecorder(lines: lines) })
     try await server.start()
     let port = try #require(server.firestorePort)
     /// Sends a query that needs an index.

@@ -60,10 +60,10 @@ struct LimitsJSONTests {
       let value = side == 0 ? limit.standard : limit.ceiling
       #expect(try read(file(value))[keyPath: limit.path] == value, "\(limit.fullName)")
       let beyond = side == 0 ? limit.standard - 1 : limit.ceiling + 1
-      let said = error(file(beyond))
-      #expect(said.contains("\(limit.fullName) is \(beyond)"), "\(said)")
-      #expect(said.contains("it may be \(limit.standard) to \(limit.ceiling)"), "\(said)")
-      #expect(side == 0 || said.hasSuffix(", since \(limit.reason)."), "\(said)")
+      let message = error(file(beyond))
+      #expect(message.contains("\(limit.fullName) is \(beyond)"), "\(message)")
+      #expect(message.contains("it may be \(limit.standard) to \(limit.ceiling)"), "\(message)")
+      #expect(side == 0 || message.hasSuffix(", since \(limit.reason)."), "\(message)")
     }
   }
 

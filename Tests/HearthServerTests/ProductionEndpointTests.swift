@@ -1,6 +1,6 @@
-// Tests that a production server that is started as docs/production.md shows rejects callers without credentials: requests to
-// every port, path and method neither return nor change stored data. The operations of the
-// auth port, the verbs of REST, the gRPC methods and the settings come from the tables of the server (EndpointTables.swift).
+// Tests that a production server rejects callers without credentials: requests to every port, path and method neither
+// return nor change stored data. The server is started as docs/production.md shows. The operations of the auth port,
+// the verbs of REST, the gRPC methods and the settings come from the tables of the server (EndpointTables.swift).
 
 import CryptoExtras
 import FirestoreProtobuf
@@ -28,9 +28,9 @@ struct ProductionEndpointTests {
     ("", nil), ("access_token=owner", nil), ("access_token=e30.e30.", nil), ("auth=owner&key=k", nil),
     ("key=k", "Authorization: Bearer owner"), ("key=k", "Authorization: Bearer e30.e30."),
   ]
-  /// The operations of the auth port that succeed without credentials and with the members of another account: settings
-  /// that SDKs read at the start, published keys, a revocation that does nothing, and a list of sign-in methods that does not
-  /// show whether an account exists. A sign-up with a new address or none
+  /// The operations of the auth port that succeed without credentials and with the members of another account. They
+  /// return settings that SDKs read at the start, or published keys. Others are a revocation that does nothing, and a
+  /// list of sign-in methods that does not show whether an account exists. A sign-up with a new address or none
   /// succeeds too.
   private static let publicOperations: Set<String> = [
     "GET /identitytoolkit.googleapis.com/v1/projects",
@@ -209,16 +209,16 @@ struct ProductionEndpointTests {
     response.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
   }
 
-  /// The errors of the checks after those of the members. They show that requests reach the stored accounts
-  /// and codes.
+  /// The errors of the checks that run after the checks of the members. They show that requests reach the stored
+  /// accounts and codes.
   private static let reachedErrors: Set<String> = [
     "INVALID_LOGIN_CREDENTIALS", "EMAIL_EXISTS", "INVALID_OOB_CODE", "INVALID_SESSION_INFO",
     "INVALID_TEMPORARY_PROOF", "INVALID_MFA_PENDING_CREDENTIAL", "INVALID_CUSTOM_TOKEN",
     "INVALID_REFRESH_TOKEN", "MISSING_ID_TOKEN", "no way to send e-mails", "no way to send text messages",
   ]
 
-  /// Tries every operation of the auth port: operations for administrators as every caller, the others with
-  /// an API key. Each request has a different address, because guesses are limited per address.
+  /// Tries every operation of the auth port. It tries operations for administrators as every caller, and other
+  /// operations with an API key. Each request has a different address, because guesses are limited per address.
   private func tryOperations(_ port: Int) async throws {
     var (successes, reached): (Set<String>, Set<String>) = ([], [])
     var number = 0
@@ -286,7 +286,8 @@ struct ProductionEndpointTests {
     await client.close()
   }
 
-  /// The status of a call, or the code of the cause for which its target is removed, and all bytes of its messages.
+  /// The status of a call and all bytes of its messages. If its target is removed, the code of the cause replaces the
+  /// status.
   private static func outcome(
     of call: GRPCTestCall, endsByTarget: Bool
   ) async throws -> (GRPCStatus.Code, [UInt8]) {

@@ -1,4 +1,5 @@
-// Tests of the rules files that firebase.json names: in force from the start, and again after a reload.
+// Tests of the rules files that firebase.json names: their rules are in force from the start, and a reload replaces
+// them.
 
 import Foundation
 import HearthServer

@@ -1,4 +1,4 @@
-// Plays docs/guides/rules.md: writes its files, and runs its commands in order against a running emulator.
+// Follows docs/guides/rules.md: writes its files, and runs its commands in order against a running emulator.
 
 import Foundation
 import Testing

@@ -159,7 +159,7 @@ struct RulesServiceTests {
     }
   }
 
-  @Test("Tests decide requests with the stored document and mocked functions")
+  @Test("A test suite decides its cases with the stored document and mocked functions")
   func testSuite() async throws {
     try await run { server in
       let text = """
@@ -204,7 +204,7 @@ struct RulesServiceTests {
     }
   }
 
-  @Test("Other services and compiled rules are unimplemented by name; unknown paths are not found")
+  @Test("Rules of other services and compiled rules return 501; unknown paths return 404")
   func unimplemented() async throws {
     try await run { server in
       let root = "/v1/projects/demo"

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("hearth serve", .timeLimit(.minutes(10)))
 struct ServeCommandTests {
-  private static let free = ["--emulator", "--firestore-port", "0", "--database-port", "0"]
+  private static let anyPorts = ["--emulator", "--firestore-port", "0", "--database-port", "0"]
 
   private func temporaryDirectory() throws -> URL {
     let url = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")
@@ -18,7 +18,7 @@ struct ServeCommandTests {
 
   /// Starts a server and expects that the start fails.
   /// - Returns: the messages of the process.
-  private func refusal(
+  private func failedStart(
     _ arguments: [String], environment: [String: String] = [:], directory: URL? = nil
   ) async throws -> String {
     let process = try HearthProcess(["serve"] + arguments, environment: environment, directory: directory)
@@ -31,7 +31,7 @@ struct ServeCommandTests {
   @Test(
     "The server prints one line for each listening address, then \"ready\"", arguments: [SIGTERM, SIGINT])
   func startAndStop(signal: Int32) async throws {
-    let process = try HearthProcess(["serve", "--ephemeral"] + Self.free)
+    let process = try HearthProcess(["serve", "--ephemeral"] + Self.anyPorts)
     try await process.wait(for: "ready\n")
     let lines = process.output.split(separator: "\n")
     #expect(lines.last == "ready")
@@ -46,7 +46,7 @@ struct ServeCommandTests {
 
   @Test("An idle open connection does not delay the end of the process")
   func idleConnection() async throws {
-    let process = try HearthProcess(["serve", "--ephemeral"] + Self.free)
+    let process = try HearthProcess(["serve", "--ephemeral"] + Self.anyPorts)
     try await process.wait(for: "ready\n")
     let port = try process.port(of: "Cloud Firestore")
     let idle = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -61,21 +61,21 @@ struct ServeCommandTests {
     let directory = try temporaryDirectory()
     defer { try? FileManager.default.removeItem(at: directory) }
     let data = directory.appendingPathComponent("a/b/data").path
-    let first = try HearthProcess(["serve", "--data", data] + Self.free)
+    let first = try HearthProcess(["serve", "--data", data] + Self.anyPorts)
     try await first.wait(for: "ready\n")
-    let said = try await refusal(["--data", data] + Self.free)
-    #expect(said.contains(data))
-    #expect(said.contains("\(first.identifier)"))
-    #expect(said.contains("--data"))
+    let message = try await failedStart(["--data", data] + Self.anyPorts)
+    #expect(message.contains(data))
+    #expect(message.contains("\(first.identifier)"))
+    #expect(message.contains("--data"))
     first.signal(SIGTERM)
     #expect(await first.wait() == 0)
     // Another server can open the directory immediately after the end of the first.
-    let third = try HearthProcess(["serve", "--data", data] + Self.free)
+    let third = try HearthProcess(["serve", "--data", data] + Self.anyPorts)
     try await third.wait(for: "ready\n")
     third.signal(SIGKILL)
     #expect(await third.wait() == -SIGKILL)
-    // A server can also open the directory after the one before was killed.
-    let fourth = try HearthProcess(["serve", "--data", data] + Self.free)
+    // A server can also open the directory after the previous server was killed.
+    let fourth = try HearthProcess(["serve", "--data", data] + Self.anyPorts)
     try await fourth.wait(for: "ready\n")
     fourth.signal(SIGTERM)
     #expect(await fourth.wait() == 0)
@@ -83,7 +83,7 @@ struct ServeCommandTests {
 
   @Test("A port in use is reported with the flag that changes it, and nothing else stays open")
   func portInUse() async throws {
-    let first = try HearthProcess(["serve", "--ephemeral"] + Self.free)
+    let first = try HearthProcess(["serve", "--ephemeral"] + Self.anyPorts)
     try await first.wait(for: "ready\n")
     let directory = try temporaryDirectory()
     defer { try? FileManager.default.removeItem(at: directory) }
@@ -92,9 +92,11 @@ struct ServeCommandTests {
       ("Realtime Database", "--database-port", "--firestore-port"),
     ] {
       let port = try first.port(of: product)
-      let said = try await refusal(["--data", directory.path, "--emulator", flag, "\(port)", other, "0"])
-      #expect(said.contains("\(product): Port \(port) on 127.0.0.1 is taken by another process."), "\(said)")
-      #expect(said.contains("Choose another with \(flag)"), "\(said)")
+      let message = try await failedStart(
+        ["--data", directory.path, "--emulator", flag, "\(port)", other, "0"])
+      #expect(
+        message.contains("\(product): Port \(port) on 127.0.0.1 is taken by another process."), "\(message)")
+      #expect(message.contains("Choose another with \(flag)"), "\(message)")
     }
     first.signal(SIGTERM)
     #expect(await first.wait() == 0)
@@ -112,36 +114,37 @@ struct ServeCommandTests {
     let file = directory.appendingPathComponent("firebase.json")
     try Data("{\"\(section)\": {\"rules\": \"\(name)\"}}".utf8).write(to: file)
     // The file is found in the working directory, by flag and by variable, also with --emulator.
-    for said in [
-      try await refusal(["--ephemeral"] + Self.free, directory: directory),
-      try await refusal(["--ephemeral", "--config", file.path] + Self.free),
-      try await refusal(["--ephemeral"] + Self.free, environment: ["HEARTH_CONFIG": file.path]),
+    for message in [
+      try await failedStart(["--ephemeral"] + Self.anyPorts, directory: directory),
+      try await failedStart(["--ephemeral", "--config", file.path] + Self.anyPorts),
+      try await failedStart(["--ephemeral"] + Self.anyPorts, environment: ["HEARTH_CONFIG": file.path]),
     ] {
-      #expect(said.contains(name) && said.contains(says), "\(said)")
+      #expect(message.contains(name) && message.contains(says), "\(message)")
     }
   }
 
   @Test("An emulator listens on other addresses than loopback only with --allow-remote-emulator")
   func remoteEmulator() async throws {
-    let said = try await refusal(["--ephemeral", "--host", "0.0.0.0"] + Self.free)
-    #expect(said.contains("--allow-remote-emulator"))
+    let message = try await failedStart(["--ephemeral", "--host", "0.0.0.0"] + Self.anyPorts)
+    #expect(message.contains("--allow-remote-emulator"))
   }
 
   @Test("Missing storage and unusable files are rejected with advice")
   func invalidArguments() async throws {
-    #expect(try await refusal(Self.free).contains("--data"))
-    #expect(try await refusal(["--data", "/proc/nowhere"] + Self.free).contains("/proc/nowhere"))
-    let tls = try await refusal(["--ephemeral", "--tls-cert", "/no.pem", "--tls-key", "/no.pem"] + Self.free)
+    #expect(try await failedStart(Self.anyPorts).contains("--data"))
+    #expect(try await failedStart(["--data", "/proc/nowhere"] + Self.anyPorts).contains("/proc/nowhere"))
+    let tls = try await failedStart(
+      ["--ephemeral", "--tls-cert", "/no.pem", "--tls-key", "/no.pem"] + Self.anyPorts)
     #expect(tls.contains("/no.pem"))
-    #expect(try await refusal(["--ephemeral", "--log-level", "loud"]).contains("loud"))
-    let config = try await refusal(["--ephemeral", "--config", "/proc"] + Self.free)
+    #expect(try await failedStart(["--ephemeral", "--log-level", "loud"]).contains("loud"))
+    let config = try await failedStart(["--ephemeral", "--config", "/proc"] + Self.anyPorts)
     #expect(config.contains("The configuration file /proc cannot be read: it is a directory"), "\(config)")
   }
 
   @Test("A small address space stops the start with advice")
   func addressSpace() async throws {
     let process = try HearthProcess(
-      ["serve", "--ephemeral", "--emulator"] + Self.free, addressSpace: 1 << 20)
+      ["serve", "--ephemeral", "--emulator"] + Self.anyPorts, addressSpace: 1 << 20)
     #expect(await process.wait() == 1)
     #expect(
       process.errors.contains("limited to 1024 MiB") && process.errors.contains("ulimit -v"),
@@ -197,10 +200,10 @@ struct ServeCommandTests {
 
   @Test("Unknown options, and options without their value, are rejected")
   func unknownOptions() async throws {
-    #expect(try await refusal(["--ephemeral", "--rules", "x"]).contains("--rules"))
+    #expect(try await failedStart(["--ephemeral", "--rules", "x"]).contains("--rules"))
     for (name, _) in Self.options
     where !["--ephemeral", "--emulator", "--allow-remote-emulator", "--accept-clock"].contains(name) {
-      #expect(try await refusal([name]).contains(name), "\(name)")
+      #expect(try await failedStart([name]).contains(name), "\(name)")
     }
   }
 

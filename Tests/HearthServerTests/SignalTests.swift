@@ -61,7 +61,7 @@ struct SignalTests {
         return (attributes?[.size] as? Int ?? 0) > 100_000
       }
     }
-    // SIGHUP must not end the process. If it did, the exit code below would be that of SIGHUP.
+    // SIGHUP must not end the process. Otherwise the exit code below would show SIGHUP.
     process.signal(SIGHUP)
     process.signal(signal)
     #expect(await process.wait() == 128 + signal, "\(process.errors)")

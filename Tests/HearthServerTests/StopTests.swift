@@ -64,7 +64,7 @@ struct StopTests {
       let stored = Int(response.split(separator: "\r\n").last ?? "") ?? 0
       // One more write than acknowledged may be stored, because its response may have been lost.
       #expect(
-        stored == count || stored == count + 1, "writer \(index): \(count) acknowledged, \(stored) there")
+        stored == count || stored == count + 1, "writer \(index): \(count) acknowledged, \(stored) stored")
     }
     again.signal(SIGTERM)
     #expect(await again.wait() == 0)

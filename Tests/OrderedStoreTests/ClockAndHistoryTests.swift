@@ -5,7 +5,7 @@ import OrderedStore
 import Testing
 
 /// A clock that advances only when a test moves it.
-final class StillClock: Sendable {
+final class SteppedClock: Sendable {
   private let now = Guarded<UInt64>(1_700_000_000_000_000)
 
   var clock: StoreClock { StoreClock { [now] in now.withLock { $0 } } }
@@ -20,7 +20,7 @@ struct ClockAndHistoryTests {
   @Test("Versions keep rising when the clock is set back, and the store reports this once per process")
   func clockSetBack() async throws {
     let engine = MemoryEngine()
-    let clock = StillClock()
+    let clock = SteppedClock()
     let reports = Guarded<[String]>([])
     let options = StoreOptions(
       clock: clock.clock, trimmingIntervalMilliseconds: 0,
@@ -46,7 +46,7 @@ struct ClockAndHistoryTests {
   @Test("After a kill, new versions are above every version that the killed process may have assigned")
   func uncleanEnd() async throws {
     let engine = MemoryEngine()
-    let clock = StillClock()
+    let clock = SteppedClock()
     let options = StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0)
     let store = try EngineStore(engine, options)
     let database = try await store.database(named: "a", history: .seconds(60))
@@ -68,7 +68,7 @@ struct ClockAndHistoryTests {
   @Test("Reads at versions older than the history window fail, and trimming deletes the rows and log records")
   func trimming() async throws {
     let engine = MemoryEngine()
-    let clock = StillClock()
+    let clock = SteppedClock()
     let store = try EngineStore(engine, StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(100))
     func commit(_ value: UInt8) async throws -> Version {
@@ -114,7 +114,7 @@ struct ClockAndHistoryTests {
 
   @Test("The longest history window retains all history")
   func longestWindow() async throws {
-    let clock = StillClock()
+    let clock = SteppedClock()
     let store = try EngineStore(
       MemoryEngine(), StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(.max))
@@ -129,7 +129,7 @@ struct ClockAndHistoryTests {
 
   @Test("A read set too old for the list of recent writes is validated with the stored history")
   func oldReadSets() async throws {
-    let clock = StillClock()
+    let clock = SteppedClock()
     let store = try EngineStore(
       MemoryEngine(), StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(3600))

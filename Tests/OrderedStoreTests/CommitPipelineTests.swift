@@ -70,7 +70,7 @@ struct CommitPipelineTests {
     // It writes nothing, so it needs no additional sync.
     let reader = readSequenced(database)
     await bodies.waitUntil(42)
-    // All 41 bodies have run, each on the rows of the one before. Reads see none of these rows yet.
+    // All 41 bodies have run, each on the rows of the previous body. Reads see none of these rows yet.
     #expect(try await database.read(at: nil) { try $0.get([1]) } == nil)
     engine.unblock()
     var results = [try await first.value.result]
@@ -175,7 +175,7 @@ struct CommitPipelineTests {
   @Test("After a failed write of the trimmer, later writes fail as unavailable")
   func failedTrimming() async throws {
     let engine = GatedEngine()
-    let clock = StillClock()
+    let clock = SteppedClock()
     let options = StoreOptions(clock: clock.clock, trimmingIntervalMilliseconds: 0)
     let store = try EngineStore(engine, options)
     let database = try await store.database(named: "a", history: .seconds(60))

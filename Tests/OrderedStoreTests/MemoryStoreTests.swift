@@ -1,4 +1,4 @@
-// Tests that the in-memory store reads a commit from its version on.
+// Tests that reads of the memory store see a commit at its version and at later versions.
 
 import OrderedStore
 import Testing

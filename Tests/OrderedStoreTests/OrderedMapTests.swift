@@ -63,7 +63,7 @@ struct OrderedMapTests {
   }
 
   @Test(
-    "Agrees with a dictionary through random insertions and removals", arguments: 1...6 as ClosedRange<UInt64>
+    "The map agrees with a dictionary after random changes", arguments: 1...6 as ClosedRange<UInt64>
   )
   func agreesWithDictionary(_ seed: UInt64) {
     var random = SeededGenerator(seed: seed)

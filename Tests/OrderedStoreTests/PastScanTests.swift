@@ -1,5 +1,5 @@
 // Tests of scans at past versions: their results, and their cost in steps and seeks. A hidden key has no row at the
-// version of the scan, but later history.
+// version of the scan, but has history after it.
 
 import Locking
 import OrderedStore
@@ -8,11 +8,11 @@ import Testing
 
 @Suite("Scans of the past")
 struct PastScanTests {
-  /// Makes a database with two keys that never change. Between them, `jobs` keys are created and then
+  /// Makes a database with two keys that never change. Between them, `deletedKeys` keys are created and then
   /// deleted.
   /// - Returns: the store, the database, and the version before the keys were created.
   private func databaseWithDeletedKeys(
-    _ engine: SeekCounter, jobs: Int
+    _ engine: SeekCounter, deletedKeys: Int
   ) async throws -> (store: EngineStore, database: any OrderedDatabase, before: Version) {
     let store = try EngineStore(engine, StoreOptions(trimmingIntervalMilliseconds: 0))
     let database = try await store.database(named: "a", history: .seconds(3600))
@@ -22,8 +22,8 @@ struct PastScanTests {
     }.version
     for sets in [true, false] {
       _ = try await database.execute(validating: nil) { state in
-        for job in 0..<jobs {
-          let key = [5, UInt8(job >> 8), UInt8(job & 255)]
+        for number in 0..<deletedKeys {
+          let key = [5, UInt8(number >> 8), UInt8(number & 255)]
           if sets { try state.set(key, [3]) } else { try state.clear(key) }
         }
       }
@@ -34,7 +34,7 @@ struct PastScanTests {
   @Test("A scan of the past steps over keys created later without a seek for each", arguments: [false, true])
   func seeksOnce(reverse: Bool) async throws {
     let engine = SeekCounter()
-    let (store, database, before) = try await databaseWithDeletedKeys(engine, jobs: 3_000)
+    let (store, database, before) = try await databaseWithDeletedKeys(engine, deletedKeys: 3_000)
     let keys = try await database.read(at: before) { view in
       engine.seeks.withLock { $0 = 0 }
       var keys: [Key] = []
@@ -79,7 +79,7 @@ struct PastScanTests {
   @Test("A scan stops after its maximum of keys without a visible row, and the parts together are complete")
   func hiddenKeyLimit() async throws {
     let engine = SeekCounter()
-    let (store, database, before) = try await databaseWithDeletedKeys(engine, jobs: 1_000)
+    let (store, database, before) = try await databaseWithDeletedKeys(engine, deletedKeys: 1_000)
     for reverse in [false, true] {
       let (parts, maximum) = try await database.read(at: before) { view in
         var parts: [[Key]] = []

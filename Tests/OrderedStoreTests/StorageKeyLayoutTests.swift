@@ -97,7 +97,7 @@ struct StorageKeyLayoutTests {
     arguments: [
       // The value is too short to contain a version.
       [1, 2, 3],
-      // The value's version is above that of every commit.
+      // The value's version is above the version of every commit.
       [255, 0, 0, 0, 0, 0, 0, 0, 7],
     ] as [StoredValue])
   func damagedRow(_ value: StoredValue) async throws {
@@ -111,7 +111,7 @@ struct StorageKeyLayoutTests {
       }
     }
     try engine.commit(batch)
-    // Reads use the published snapshot. This commit publishes one that contains the damaged row.
+    // Reads use the published snapshot. This commit publishes a snapshot that contains the damaged row.
     _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
     for read: @Sendable (any ReadView) throws -> Void in [
       { _ = try $0.get([0x61]) },

@@ -1,4 +1,5 @@
-// Tests of the uncommitted rows of a sequencer against a dictionary, and of the table and the list of keys beneath them.
+// Tests of the uncommitted rows of a sequencer against a dictionary, and of `RowTable` and `KeyList`, which hold rows
+// and keys.
 
 import RandomModels
 import Testing
@@ -7,7 +8,7 @@ import Testing
 
 @Suite("Uncommitted rows")
 struct UncommittedRowsTests {
-  /// A row of the model: what the sequencer has committed or the body has written.
+  /// A row of the model: the newest entry that a commit or the running body has written.
   private struct Row: Equatable {
     var version: UInt64
     var value: StoredValue?
@@ -100,7 +101,7 @@ struct UncommittedRowsTests {
     #expect(table.rows.allSatisfy { model[$0.key] == $0.value })
   }
 
-  @Test("A key list returns the keys that it was made of", arguments: [0, 1, 700])
+  @Test("A key list returns the keys from which it was made", arguments: [0, 1, 700])
   func keyList(count: Int) {
     var random = SeededGenerator(seed: UInt64(count))
     let keys = (0..<count).map { _ in random.key() }

@@ -1,5 +1,5 @@
-// Tests abusive clients over HTTP/2: they lose their own connection, and other connections are served.
-// Clients that send the same frames because they use the responses keep their connection.
+// Tests abusive clients over HTTP/2: the server closes their connections and serves the others. Clients that send the
+// same frames in normal use keep their connections.
 
 import GRPCFraming
 import NIOCore
@@ -43,14 +43,14 @@ struct HTTP2FloodTests {
     return false
   }
 
-  /// Everything that arrives until the connection is closed.
+  /// The bytes that arrive until the connection is closed.
   private func bytes(of connection: RawConnection) async throws -> [UInt8] {
     var all: [UInt8] = []
     while case .bytes(let bytes) = try await connection.next() { all += Array(bytes.readableBytesView) }
     return all
   }
 
-  /// Expects that `frames` end their connection, and that a call over another connection is answered.
+  /// Expects that the server closes a connection that sends `frames`, and answers a call over another connection.
   private func expectEnd(_ echo: EchoPort, _ frames: [UInt8]) async throws {
     let other = try await echo.connect()
     let client = try await RawConnection.connect(port: echo.port.port)
@@ -81,7 +81,7 @@ struct HTTP2FloodTests {
     }
   }
 
-  @Test("A client that changes its settings without end loses its connection")
+  @Test("A client that sends SETTINGS frames without end loses its connection")
   func settings() async throws {
     try await withEcho { echo in
       let settings = RawFrames.frame(type: 4, stream: 0, [0, 4, 0, 1, 0, 0])
@@ -120,7 +120,8 @@ struct HTTP2FloodTests {
     }
   }
 
-  @Test("The end of an abused connection cancels its calls, also under TLS", arguments: [false, true])
+  @Test(
+    "The end of an abusive client's connection cancels its calls, also under TLS", arguments: [false, true])
   func cancelled(tls: Bool) async throws {
     try await withEcho(tls: tls) { echo in
       let client = try await RawConnection.connect(
@@ -160,8 +161,8 @@ struct HTTP2FloodTests {
       #expect(try await echo.events.next() == first)
       let other = try await echo.connect()
       try await expectEcho(other)
-      // Calls start in order, and the first event was that of the call without a reset. So no reset call started
-      // before it, and this check shows that none started later.
+      // Calls start in order, and the first event was that of the call without a reset. So no reset call started before
+      // that call, and this check shows that none started after it.
       #expect(!echo.events.removeAll().contains(first))
       await other.close()
       await client.close()

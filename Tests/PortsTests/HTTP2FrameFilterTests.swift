@@ -1,6 +1,6 @@
 // Tests the frame filter, independent of how the input is divided into reads. Before NIOHTTP2 parses the input,
 // the filter removes PRIORITY frames and DATA frames of reset streams, and overwrites the priorities in HEADERS
-// frames. NIOHTTP2 would treat an invalid one as an error of the connection, although it concerns only one stream.
+// frames. NIOHTTP2 would treat an invalid priority as an error of the connection, although it concerns only one stream.
 
 import NIOCore
 import Testing
@@ -8,7 +8,7 @@ import Testing
 @testable import EndpointFixture
 @testable import Ports
 
-@Suite("Frames that are removed")
+@Suite("HTTP/2 frame filter")
 struct HTTP2FrameFilterTests {
   private typealias Raw = RawFrames
 
@@ -71,8 +71,8 @@ struct HTTP2FrameFilterTests {
   @Test(
     "The bytes of a field block count as held until its last frame is complete", arguments: [1, 7, 100_000])
   func fieldBlocks(size: Int) {
-    /// Returns the counted bytes after the opening, then for each frame after its header, before its last byte and
-    /// after it, and at last after a PING frame.
+    /// Returns the counted bytes at these points: after the opening; in each frame after its header, before its last
+    /// byte and after its last byte; after a PING frame at the end.
     func countedBytes(_ lengths: [Int]) -> [Int] {
       var filter = HTTP2FrameFilter()
       func pass(_ bytes: [UInt8]) -> Int {

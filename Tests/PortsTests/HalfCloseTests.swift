@@ -1,5 +1,5 @@
-// Tests clients that half-close before they receive the response, as scripts that pipe a request do. Every
-// port responds, in clear and under TLS, and then closes the connection.
+// Tests clients that half-close before they receive the response, as scripts that pipe a request do. Every port
+// responds, with and without TLS, and then closes the connection.
 
 import FirestoreProtobuf
 import HearthServer
@@ -16,7 +16,7 @@ struct HalfCloseTests {
     "\(line) HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
   }
 
-  /// Sends a text, half-closes, and returns everything that arrives until the close.
+  /// Sends a text, half-closes, and returns the text that arrives until the connection is closed.
   private func response(_ port: Int?, _ text: String, _ tls: NIOSSLContext? = nil) async throws -> String {
     let connection = try await RawConnection.connect(port: port ?? 0, tls: tls)
     if !text.isEmpty { try await connection.send(text) }
@@ -28,7 +28,7 @@ struct HalfCloseTests {
     answer.split(separator: text, omittingEmptySubsequences: false).count - 1
   }
 
-  /// Runs a test in clear, and under TLS.
+  /// Runs a test without TLS, then with TLS.
   private func serving(
     _ body: (FirestoreTestServer, NIOSSLContext?) async throws -> Void
   ) async throws {
@@ -107,7 +107,7 @@ struct HalfCloseTests {
   }
 
   @Test(
-    "A client without a complete request is closed",
+    "If a client half-closes before its request is complete, the connection is closed",
     arguments: [
       "", "GET /v1/x HTTP/1.1\r\nHo", "PRI * HTTP/2.0\r\n",
       "POST /v1/projects/demo-test/databases/(default)/documents:commit HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{",

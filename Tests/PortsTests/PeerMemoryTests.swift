@@ -1,6 +1,7 @@
-// Tests the memory limit that all connections share. It applies across connections and protocols. Firestore and
-// the Realtime Database reject requests with their official texts. The memory is released however a connection
-// ends. `UnreadResultTests` tests which connections are closed for others. Here no connection holds its bytes long enough.
+// Tests the memory limit that all connections share. It applies across connections and protocols. Firestore and the
+// Realtime Database reject requests with their official error texts. The memory is released however a connection ends.
+// `UnreadResultTests` tests which connections the server closes to make room. In the tests here, no connection holds
+// its bytes long enough to be closed.
 
 import Access
 import FirestoreProtobuf
@@ -194,7 +195,7 @@ struct PeerMemoryTests {
     }
   }
 
-  @Test("Listen targets count while their streams last: streams above the limit end, others continue")
+  @Test("Listen targets reserve memory: streams above the limit end, others continue")
   func grpcTargets() async throws {
     var limits = limits()
     limits.responseTimeout = .seconds(1)

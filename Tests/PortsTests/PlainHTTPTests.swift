@@ -100,7 +100,7 @@ struct PlainHTTPTests {
     #expect(text.hasPrefix("HTTP/1.1 200 OK") == request.hasPrefix("GET / HTTP/1.1\r\nHost: x"))
   }
 
-  @Test("A body above the limit is rejected as over gRPC")
+  @Test("A body above the limit of request bodies gets 400")
   func largeBody() async throws {
     var limits = PortLimits()
     limits.maximumRequestBody = 1000

@@ -23,7 +23,7 @@ struct ReadQueueTests {
     func end() { ends.finish() }
   }
 
-  @Test("Reads up to the maximum run at once, the others start in the order of their arrival")
+  @Test("Reads up to the maximum run concurrently, and further reads start in the order of their arrival")
   func order() async {
     let queue = ReadQueue(maximumConcurrentReads: 1)
     let blocker = Blocker()
@@ -40,7 +40,7 @@ struct ReadQueueTests {
     for index in 1..<5 { #expect(await found.next() == index) }
   }
 
-  @Test("A read that is cancelled while it waits never starts and delays no other")
+  @Test("A read that is cancelled while it waits never starts and delays no other read")
   func cancelledWhileWaiting() async {
     let queue = ReadQueue(maximumConcurrentReads: 2)
     let blocker = Blocker()
@@ -64,7 +64,7 @@ struct ReadQueueTests {
     #expect(!waiting.cancelIfWaiting())
   }
 
-  @Test("Cancelling a read that runs cancels its task")
+  @Test("Cancelling a running read cancels its task")
   func cancelledWhileRunning() async {
     let queue = ReadQueue(maximumConcurrentReads: 1)
     let (events, event) = AsyncStream.makeStream(of: Bool.self)

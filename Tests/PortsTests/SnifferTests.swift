@@ -83,7 +83,7 @@ struct SnifferTests {
     await echo.stop()
   }
 
-  @Test("Connections above the limit are closed at once; a closed connection makes room for another")
+  @Test("Connections above the limit are closed immediately; a closed connection makes room for another")
   func connectionLimit() async throws {
     var limits = PortLimits()
     limits.maximumConnections = 2
@@ -106,7 +106,7 @@ struct SnifferTests {
     await echo.stop()
   }
 
-  @Test("A drain closes idle and undecided connections at once")
+  @Test("A drain immediately closes idle connections and connections of unknown protocol")
   func drain() async throws {
     let echo = try await EchoPort.start()
     let undecided = try await RawConnection.connect(port: echo.port.port)

@@ -52,7 +52,7 @@ struct TLSTests {
     await echo.stop()
   }
 
-  @Test("Clear text on a TLS port gets no response, and other connections continue")
+  @Test("A request without TLS on a TLS port gets no response, and other connections continue")
   func clearText() async throws {
     let echo = try await start()
     let clear = try await RawConnection.connect(port: echo.port.port)
@@ -96,7 +96,7 @@ struct TLSTests {
     await client.close()
   }
 
-  @Test("Files that are missing or not PEM are rejected, and the error names them")
+  @Test("Certificate and key files that are missing or not PEM are rejected, and the error names the file")
   func unusableFiles() throws {
     let files = try TestCertificate.write()
     for (certificate, key, named) in [

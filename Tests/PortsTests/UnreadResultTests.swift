@@ -1,4 +1,5 @@
-// Clients that do not read: what the server holds for them stays within its budget, and other clients are served meanwhile.
+// Tests clients that do not read their results. The bytes that the server holds for them stay within its budget, and
+// the server continues to serve other clients.
 
 import FirestoreProtobuf
 import Foundation
@@ -40,7 +41,7 @@ struct UnreadResultTests {
     try await running.client.commit([.set("c/small", ["n": .int(1)])])
   }
 
-  /// Makes small and large calls, a query and a listen, which all must succeed.
+  /// Expects that small and large calls, a query and a listen succeed.
   private func expectService(_ running: FirestoreTestPort) async throws {
     let client = try await GRPCTestClient.connect(port: running.port.port)
     _ = try await client.get("c/small")
@@ -69,7 +70,7 @@ struct UnreadResultTests {
     }
   }
 
-  /// Opens calls for a collection on one connection whose windows are closed.
+  /// Opens calls for a collection on one connection whose flow-control windows are closed.
   private func openUnread(
     _ running: FirestoreTestPort, _ method: String, _ collection: String, count: Int
   ) async throws -> GRPCTestClient {
@@ -87,7 +88,7 @@ struct UnreadResultTests {
   }
 
   @Test(
-    "One connection that does not read holds its share, and other clients are served",
+    "A connection that does not read holds at most its share of the memory, and other clients are served",
     arguments: ["Listen", "RunQuery"])
   func oneConnection(method: String) async throws {
     let limits = limits(minimumAge: .hours(1))
@@ -107,7 +108,7 @@ struct UnreadResultTests {
   }
 
   @Test(
-    "Many connections that do not read: the one that holds most is closed, and other clients are served",
+    "Many connections that do not read: the connection that holds most is closed, and other clients are served",
     arguments: [("Listen", "large"), ("RunQuery", "large"), ("Listen", "many")])
   func manyConnections(method: String, collection: String) async throws {
     let limits = limits()
@@ -151,7 +152,7 @@ struct UnreadResultTests {
     }
   }
 
-  @Test("Unary responses that are not read do not shut out other clients")
+  @Test("Unary responses that are not read do not prevent calls of other clients")
   func unary() async throws {
     let limits = limits()
     try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
@@ -227,8 +228,8 @@ struct UnreadResultTests {
     }
   }
 
-  /// The address of a holder, and the order in which holders are closed.
-  private final class Closings: Sendable {
+  /// Makes memory holders, and records the order in which they are closed.
+  private final class ClosedHolders: Sendable {
     private let names = NIOLockedValueBox<[String]>([])
 
     func holder(_ budget: MemoryBudget, _ name: String, at address: String) -> MemoryHolder {
@@ -238,45 +239,45 @@ struct UnreadResultTests {
     var all: [String] { names.withLockedValue { $0 } }
   }
 
-  @Test("The heaviest connection of the heaviest address is closed first; its bytes are free at once")
+  @Test("The heaviest connection of the heaviest address is closed first, and its bytes are free immediately")
   func order() {
     let budget = MemoryBudget(limit: 100, minimumAge: .zero)
-    let closings = Closings()
-    let single = closings.holder(budget, "single", at: "a")
-    let many = (0..<4).map { closings.holder(budget, "many \($0)", at: "b") }
+    let closedHolders = ClosedHolders()
+    let single = closedHolders.holder(budget, "single", at: "a")
+    let many = (0..<4).map { closedHolders.holder(budget, "many \($0)", at: "b") }
     #expect(single.reserve(30))
     for (index, holder) in many.enumerated() { #expect(holder.reserve(10 + 5 * index)) }
-    let honest = closings.holder(budget, "honest", at: "c")
+    let honest = closedHolders.holder(budget, "honest", at: "c")
     #expect(honest.reserve(10))
-    #expect(closings.all == ["many 3"] && budget.used == 85)
+    #expect(closedHolders.all == ["many 3"] && budget.used == 85)
     #expect(!many[3].reserve(1))
     many[3].release(25)
     #expect(budget.used == 85)
     #expect(honest.reserve(20))
-    #expect(closings.all == ["many 3", "many 2"] && budget.used == 85)
+    #expect(closedHolders.all == ["many 3", "many 2"] && budget.used == 85)
   }
 
-  @Test("A connection that itself holds most is rejected, and closes no other one")
-  func ownWeight() {
+  @Test("If the requesting connection itself holds most, its request is rejected and no connection is closed")
+  func requesterHoldsMost() {
     let budget = MemoryBudget(limit: 100, minimumAge: .zero)
-    let closings = Closings()
-    let small = closings.holder(budget, "small", at: "a")
-    let large = closings.holder(budget, "large", at: "b")
+    let closedHolders = ClosedHolders()
+    let small = closedHolders.holder(budget, "small", at: "a")
+    let large = closedHolders.holder(budget, "large", at: "b")
     #expect(small.reserve(20) && large.reserve(75))
     #expect(!large.reserve(10))
-    #expect(closings.all.isEmpty && budget.used == 95)
+    #expect(closedHolders.all.isEmpty && budget.used == 95)
     #expect(small.reserve(10))
-    #expect(closings.all == ["large"] && budget.used == 30)
+    #expect(closedHolders.all == ["large"] && budget.used == 30)
   }
 
-  @Test("A connection whose bytes are young is not closed")
-  func young() {
+  @Test("A connection that has held its bytes for less than the minimum age is not closed")
+  func recentlyReserved() {
     let budget = MemoryBudget(limit: 100, minimumAge: .hours(1))
-    let closings = Closings()
-    let large = closings.holder(budget, "large", at: "a")
-    let small = closings.holder(budget, "small", at: "b")
+    let closedHolders = ClosedHolders()
+    let large = closedHolders.holder(budget, "large", at: "a")
+    let small = closedHolders.holder(budget, "small", at: "b")
     #expect(large.reserve(90))
     #expect(!small.reserve(20))
-    #expect(closings.all.isEmpty)
+    #expect(closedHolders.all.isEmpty)
   }
 }

@@ -1,5 +1,5 @@
-// The verification of the accounts in a reopened store. Acknowledged users, keys, service accounts and revocations must be
-// there. A step that began without an acknowledgement is complete or absent: a user and the index of its address agree.
+// The verification of the accounts in a reopened store. Acknowledged users, keys, service accounts and revocations must
+// exist. A step that began without an acknowledgement is complete or absent: a user and the index of its address agree.
 
 import Access
 import EmbeddedStore
@@ -7,7 +7,7 @@ import Identity
 import JSON
 import OrderedStore
 
-/// The steps of the children.
+/// The steps that the children have recorded.
 private struct AccountLog {
   var began: Set<String> = []
   var acknowledged: Set<String> = []

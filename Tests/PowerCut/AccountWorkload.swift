@@ -34,7 +34,7 @@ struct AccountWorkload {
     let store = IdentityStore(try await EmbeddedStore.open(directory: arguments.directory, options))
     let clock = IdentityClock(Workload.clock(hoursBehind: arguments.hoursBehind))
     let keys = try await SigningKeys.open(store, clock: clock)
-    for key in keys.published { log.note("acknowledged signing \(key.id)") }
+    for key in keys.published { log.append("acknowledged signing \(key.id)") }
     let accounts = try await ServiceAccounts.open(store, clock: clock)
     let database = try await store.project(Self.project)
     await withTaskGroup(of: Void.self) { group in
@@ -48,7 +48,7 @@ struct AccountWorkload {
               if number % Self.stepsPerKey == 0 { try await changeKeys(number, accounts) }
             }
           } catch {
-            log.note("wrong step: \(error)")
+            log.append("wrong step: \(error)")
           }
         }
       }
@@ -57,9 +57,9 @@ struct AccountWorkload {
 
   /// Runs a step between its beginning and its acknowledgement.
   private func step(_ name: String, _ body: () async throws -> Void) async throws {
-    log.note("began \(name)")
+    log.append("began \(name)")
     try await body()
-    log.note("acknowledged \(name)")
+    log.append("acknowledged \(name)")
   }
 
   /// Creates a user. One of four is then disabled, and one of four is deleted.
@@ -79,7 +79,7 @@ struct AccountWorkload {
     }
   }
 
-  /// Creates two keys of a service account and revokes one of them, or the account.
+  /// Creates two keys of a service account, and revokes the first key or the account.
   private func changeKeys(_ number: Int, _ accounts: ServiceAccounts) async throws {
     var keys: [String] = []
     var email = ""
@@ -88,12 +88,12 @@ struct AccountWorkload {
         name: "server-\(number)", project: Self.project, role: .writer, tokenURI: "https://h.example/token")
       email = file["client_email"]?.string ?? ""
       keys.append(file["private_key_id"]?.string ?? "")
-      log.note("acknowledged key \(keys[keys.count - 1])")
+      log.append("acknowledged key \(keys[keys.count - 1])")
     }
     let revokesAccount = number % (2 * Self.stepsPerKey) == 0
     let revoked = revokesAccount ? keys : [keys[0]]
-    for key in revoked { log.note("began revoked \(key)") }
+    for key in revoked { log.append("began revoked \(key)") }
     try await accounts.revoke(email: email, keyID: revokesAccount ? nil : keys[0])
-    for key in revoked { log.note("acknowledged revoked \(key)") }
+    for key in revoked { log.append("acknowledged revoked \(key)") }
   }
 }

@@ -1,6 +1,6 @@
-// The client-cuts run ends clients of an SDK at random changes of their disk. In one of three the
-// process is killed, and the disk keeps everything. In the others the power is cut (PowerCuts.swift). In half of all
-// clients a random sync fails before that.
+// The client-cuts run ends clients of an SDK at random changes of their disk. One third of the clients are killed, and
+// the disk keeps all data. For the others the power is cut (PowerCuts.swift). In half of all clients a random sync
+// fails before.
 //
 // The next start must find a prefix of the writes, in order and without a gap. After a kill they include every write
 // whose event the app received; after a power cut or a failed sync, every write that was synced since. The app must
@@ -36,7 +36,7 @@ struct ClientCuts {
 
   func run() throws -> Report {
     let disk = try SimulatedDisk(below: product.cache)
-    var dice = SeededRandom(seed: seed)
+    var generator = SeededRandom(seed: seed)
     var (cuts, clients, shown, durable, failures) = (0, 0, 0, 0, 0)
     // The writes that the next client starts with. They are on the disk.
     var before = 0
@@ -49,16 +49,16 @@ struct ClientCuts {
       clients += 1
       guard clients < 8 * count + 40 else { throw CrashError("\(clients) clients, only \(cuts) cuts") }
       // In one of four clients the cut happens early, while the cache opens.
-      let at = Int.random(in: 1...(clients % 4 == 0 ? 60 : 2_500), using: &dice)
+      let at = Int.random(in: 1...(clients % 4 == 0 ? 60 : 2_500), using: &generator)
       let cut = Cut.allCases[clients % 3]
-      let failingSync = clients % 8 < 4 ? 0 : Int.random(in: 1...30, using: &dice)
+      let failingSync = clients % 8 < 4 ? 0 : Int.random(in: 1...30, using: &generator)
       unlink(disk.childLogPath)
       let status = try disk.run(
         Child.sibling("hearth-crash-client"),
         [product.rawValue, "write", disk.childLogPath, "\(ClientCuts.writes)"],
         [
           "XDG_DATA_HOME": disk.root, "POWERCUT_AT": "\(at)", "POWERCUT_MODE": cut.rawValue,
-          "POWERCUT_SEED": "\(dice.next() >> 8)", "POWERCUT_FAIL_SYNC": "\(failingSync)",
+          "POWERCUT_SEED": "\(generator.next() >> 8)", "POWERCUT_FAIL_SYNC": "\(failingSync)",
         ], keepsAll: cut == .kill)
       guard status == .killed(SIGKILL) || status == .exited(0) else {
         throw CrashError("client \(clients) ended as \(status)")
@@ -70,8 +70,8 @@ struct ClientCuts {
       durable += written.durable
       failures += written.failures.count
       let isKill = cut == .kill && written.failures.isEmpty
-      let least = max(before, isKill ? written.shown : written.durable)
-      var found = written.wrong + restored.problems(atLeast: least, atMost: max(before, written.made))
+      let minimum = max(before, isKill ? written.shown : written.durable)
+      var found = written.wrong + restored.problems(atLeast: minimum, atMost: max(before, written.made))
       if failingSync == 0 || written.failures.count > 1 || !written.failures.allSatisfy({ $0 > 2 }) {
         found += written.failures.map { "the app received the error \($0)" }
       }
@@ -98,7 +98,7 @@ struct ClientCuts {
   }
 }
 
-/// The notes of one client.
+/// The log of one client.
 struct ClientLog {
   /// The highest number of a write that was made, that the app saw, and that is durable.
   private(set) var made = 0
@@ -133,15 +133,15 @@ struct ClientLog {
   }
 
   /// The problems of the writes that a reading client found.
-  func problems(atLeast least: Int, atMost most: Int) -> [String] {
+  func problems(atLeast minimum: Int, atMost maximum: Int) -> [String] {
     var problems = wrong + failures.map { "the reading client received the error \($0)" }
     if !isComplete { problems.append("the reading client did not finish") }
     if restored.sorted() != Array(0..<restored.count).map({ $0 + 1 }) {
       problems.append("the entries are not the first ones: \(restored.sorted().suffix(5))")
     }
     if last != restored.count { problems.append("\(restored.count) entries, the last is \(last)") }
-    if last < least { problems.append("lost: \(last) writes of at least \(least)") }
-    if last > most { problems.append("\(last) writes of at most \(most)") }
+    if last < minimum { problems.append("lost: \(last) writes of at least \(minimum)") }
+    if last > maximum { problems.append("\(last) writes of at most \(maximum)") }
     return problems
   }
 }

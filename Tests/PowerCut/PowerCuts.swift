@@ -1,7 +1,7 @@
 // The power-cuts run lets child processes write until a simulated power cut. The simulated disk (shim.c) ends
 // each child at a random change of the disk, and keeps an image of the data that a real disk would retain.
-// The run opens and verifies a copy of the image. The next child continues with the image itself, so that
-// power cuts also interrupt recoveries. Each child's clock is one hour behind that of the child before.
+// The run opens and verifies a copy of the image. The next child continues with the original image, so that power cuts
+// also interrupt recoveries. Each child's clock is one hour behind the clock of the previous child.
 
 import Glibc
 
@@ -107,7 +107,8 @@ enum Subject {
     }
   }
 
-  /// The changes of the disk among which a child's power cut is chosen. Most children reach the last one.
+  /// The highest number of the disk change at which a child's power cut may happen. Most children make that many
+  /// changes.
   var maximumChange: Int {
     switch self {
     case .transactions: 450
@@ -135,14 +136,14 @@ struct PowerCuts {
 
   func run() async throws -> Report {
     let disk = try SimulatedDisk()
-    var dice = SeededRandom(seed: seed)
+    var generator = SeededRandom(seed: seed)
     var tally = Tally()
     var (cuts, children) = (0, 0)
     try disk.reset()
     while cuts < count {
       // In one of four children the cut happens early, while the store opens. In the others it happens while
       // the store writes. A child that completes before its cut does not count.
-      let at = Int.random(in: 1...(children % 4 == 0 ? 60 : subject.maximumChange), using: &dice)
+      let at = Int.random(in: 1...(children % 4 == 0 ? 60 : subject.maximumChange), using: &generator)
       let mode = children % 2 == 0 ? "drop" : "tear"
       let position = children % PowerCuts.childrenPerDirectory
       children += 1
@@ -151,7 +152,7 @@ struct PowerCuts {
         subject, first: 1 + position * subject.steps, count: subject.steps, workers: 8, syncs: syncs,
         // Revocations are kept for an hour, so the clock of accounts must not go back.
         hoursBehind: subject == .accounts ? 0 : position,
-        ["POWERCUT_AT": "\(at)", "POWERCUT_MODE": mode, "POWERCUT_SEED": "\(dice.next() >> 8)"])
+        ["POWERCUT_AT": "\(at)", "POWERCUT_MODE": mode, "POWERCUT_SEED": "\(generator.next() >> 8)"])
       guard exitStatus == .killed(SIGKILL) || exitStatus == .exited(0) else {
         throw CrashError("the child of cut \(cuts) ended as \(exitStatus)")
       }

@@ -42,10 +42,10 @@ struct Transaction: Sendable {
 
   /// Pseudo-random bytes, which do not compress.
   private static func pattern(_ seed: Int, length: Int) -> StoredValue {
-    var dice = SeededRandom(seed: UInt64(seed))
+    var generator = SeededRandom(seed: UInt64(seed))
     let words = [UInt64](unsafeUninitializedCapacity: (length + 7) / 8) { words, count in
       while count < words.count {
-        words[count] = dice.next()
+        words[count] = generator.next()
         count += 1
       }
     }

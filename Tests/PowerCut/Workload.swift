@@ -71,10 +71,10 @@ struct Workload {
         Workload.options(syncs: arguments.syncs, hoursBehind: arguments.hoursBehind))
       database = try await store.database(named: Workload.databaseName, history: Workload.history)
     } catch let error as StoreError {
-      acknowledgements.note("refused open \(error)")
+      acknowledgements.append("refused open \(error)")
       return
     }
-    acknowledgements.note("opened \(arguments.directory)")
+    acknowledgements.append("opened \(arguments.directory)")
     await withTaskGroup(of: Void.self) { group in
       for worker in 0..<arguments.workers {
         group.addTask {
@@ -97,19 +97,19 @@ struct Workload {
     let faultBefore = Shim.fault
     do {
       let committed = try await database.execute(validating: nil) { try transaction.apply(to: $0) }
-      acknowledgements.note("acknowledged \(transaction.number) \(committed.version)")
+      acknowledgements.append("acknowledged \(transaction.number) \(committed.version)")
       if faultBefore == .log {
-        acknowledgements.note("wrong \(transaction.number) was acknowledged after a fault of the log")
+        acknowledgements.append("wrong \(transaction.number) was acknowledged after a fault of the log")
       }
       if transaction.number % 10 == 0 {
         let reserved = try await database.reserveVersion()
-        acknowledgements.note("reserved \(reserved)")
+        acknowledgements.append("reserved \(reserved)")
       }
       return true
     } catch let error as StoreError where error.code == .unavailable {
-      acknowledgements.note("refused \(transaction.number) \(error.message)")
+      acknowledgements.append("refused \(transaction.number) \(error.message)")
     } catch {
-      acknowledgements.note("wrong \(transaction.number) threw \(error)")
+      acknowledgements.append("wrong \(transaction.number) threw \(error)")
     }
     return false
   }
@@ -120,10 +120,10 @@ struct Workload {
       let (count, seen) = try await database.read(at: nil) { view in
         (try Transaction.count(view), try Transaction.numbers(view).count)
       }
-      acknowledgements.note(
+      acknowledgements.append(
         count == seen ? "read \(count)" : "wrong read: \(seen) transactions, counter \(count)")
     } catch {
-      acknowledgements.note("wrong read threw \(error)")
+      acknowledgements.append("wrong read threw \(error)")
     }
   }
 }
@@ -155,7 +155,7 @@ final class ChildLogWriter: Sendable {
 
   deinit { close(descriptor) }
 
-  func note(_ line: String) {
+  func append(_ line: String) {
     let bytes = Array((line + "\n").utf8)
     _ = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
   }

@@ -10,8 +10,8 @@ import NIOPosix
 import NIOWebSocket
 import SwiftProtobuf
 
-/// Responds to every unary call with the same GetDocument result, after decoding the request and encoding the
-/// response as real protobuf messages. Or responds to the first message of a stream and keeps it open.
+/// Responds to every unary call with the same GetDocument result. It decodes the request and encodes the response as
+/// real protobuf messages. With `Answer.stream` it responds to the first message of a stream and keeps the stream open.
 enum BareHTTP2Server {
   enum Answer {
     case document
@@ -185,5 +185,5 @@ private final class EchoHandler: ChannelInboundHandler {
 }
 
 private func announce(_ channel: any Channel) {
-  say("port \(channel.localAddress?.port ?? 0)")
+  printLine("port \(channel.localAddress?.port ?? 0)")
 }

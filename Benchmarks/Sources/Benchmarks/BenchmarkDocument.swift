@@ -73,24 +73,24 @@ enum BenchmarkDocument {
 struct CommitRequests: Sendable {
   private static let digits = 20
   private let requests: [[UInt8]]
-  private let places: [Int]
+  private let offsets: [Int]
 
   /// Encodes requests that write `count` different documents.
   init(count: Int) throws {
     let id = String(repeating: "0", count: Self.digits)
     let pattern = Array(("items/" + id).utf8)
     var requests: [[UInt8]] = []
-    var places: [Int] = []
+    var offsets: [Int] = []
     for seed in 0..<count {
       let request = try BenchmarkDocument.commit(id: id, seed: seed)
-      guard let place = request.firstPlace(of: pattern) else {
+      guard let offset = request.firstOffset(of: pattern) else {
         throw BenchmarkFailure("the encoded request does not hold the document's id")
       }
       requests.append(request)
-      places.append(place + pattern.count - Self.digits)
+      offsets.append(offset + pattern.count - Self.digits)
     }
     self.requests = requests
-    self.places = places
+    self.offsets = offsets
   }
 
   /// A framed request that writes its own document. IDs are not in order, like IDs that clients make.
@@ -98,7 +98,7 @@ struct CommitRequests: Sendable {
     let index = number % requests.count
     var buffer = framed(requests[index])
     let scrambled = UInt64(truncatingIfNeeded: number) &* 0x9E37_79B9_7F4A_7C15
-    buffer.setDigits(scrambled, at: buffer.readerIndex + 5 + places[index], count: Self.digits)
+    buffer.setDigits(scrambled, at: buffer.readerIndex + 5 + offsets[index], count: Self.digits)
     return buffer
   }
 }

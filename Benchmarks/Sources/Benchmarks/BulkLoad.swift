@@ -48,11 +48,11 @@ func mebibytes(_ bytes: Int) -> Double { Double(bytes) / Double(1 << 20) }
 
 /// Documents per second of a bulk load by a server that has loaded as many documents before. The reference is Google's
 /// emulator, which keeps documents in memory.
-func warmBulkLoad(_ setting: Setting, documents: Int, isGoogles: Bool) async throws -> Double {
+func warmBulkLoad(_ setting: Setting, documents: Int, usesGoogleEmulator: Bool) async throws -> Double {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
   let server =
-    isGoogles
+    usesGoogleEmulator
     ? try GoogleEmulator.start() : try setting.startHearth(["--data", directory], database: false)
   defer { server.stop() }
   try await fill(server, documents: documents, setting)

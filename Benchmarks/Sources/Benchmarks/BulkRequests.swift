@@ -10,8 +10,8 @@ struct BulkRequests: Sendable {
   static let perRequest = 500
   static let perOwner = 100
 
-  /// The offset of a document's own bytes in the template.
-  private struct Places {
+  /// The offsets in the template of the bytes that differ between documents.
+  private struct Offsets {
     var id: Int
     var title: Int
     var owner: Int
@@ -22,13 +22,13 @@ struct BulkRequests: Sendable {
   /// The number of the first document.
   private let first: Int
   private let template: ByteBuffer
-  private let places: [Places]
+  private let offsets: [Offsets]
 
   private static let idDigits = 20
   private static let titleDigits = 9
   private static let ownerDigits = 6
-  /// The lowest rank; from it on each takes four bytes.
-  private static let leastRank = 1 << 21
+  /// The lowest rank. It and all higher ranks take four bytes in protobuf encoding.
+  private static let minimumRank = 1 << 21
 
   /// Makes requests that write `count` documents, a multiple of 500, with numbers from `first` on.
   init(count: Int, first: Int = 0) throws {
@@ -41,12 +41,12 @@ struct BulkRequests: Sendable {
     var bytes: [UInt8] = try Google_Firestore_V1_CommitRequest.with {
       $0.database = BenchmarkDocument.database
     }.serializedBytes()
-    var places: [Places] = []
+    var offsets: [Offsets] = []
     for seed in 0..<Self.perRequest {
       var fields = BenchmarkDocument.fields(seed)
       fields["title"] = .with { $0.stringValue = title + " of the benchmark's collection" }
       fields["owner"] = .with { $0.stringValue = owner }
-      fields["rank"] = .with { $0.integerValue = Int64(Self.leastRank) }
+      fields["rank"] = .with { $0.integerValue = Int64(Self.minimumRank) }
       let write: [UInt8] = try Google_Firestore_V1_CommitRequest.with {
         $0.writes = [
           .with {
@@ -57,24 +57,24 @@ struct BulkRequests: Sendable {
           }
         ]
       }.serializedBytes()
-      func place(behind text: [UInt8], of length: Int) throws -> Int {
-        guard let at = write.firstPlace(of: text) else {
+      func offset(after text: [UInt8], of length: Int) throws -> Int {
+        guard let at = write.firstOffset(of: text) else {
           throw BenchmarkFailure("an encoded document lacks the bytes to fill in")
         }
         return bytes.count + at + text.count - length
       }
       // The tag of an integer, and the lowest rank in protobuf encoding.
       let rank: [UInt8] = [0x10, 0x80, 0x80, 0x80, 0x01]
-      places.append(
-        Places(
-          id: try place(behind: Array(("items/" + id).utf8), of: Self.idDigits),
-          title: try place(behind: Array(title.utf8), of: Self.titleDigits),
-          owner: try place(behind: Array(owner.utf8), of: Self.ownerDigits),
-          rank: try place(behind: rank, of: 4)))
+      offsets.append(
+        Offsets(
+          id: try offset(after: Array(("items/" + id).utf8), of: Self.idDigits),
+          title: try offset(after: Array(title.utf8), of: Self.titleDigits),
+          owner: try offset(after: Array(owner.utf8), of: Self.ownerDigits),
+          rank: try offset(after: rank, of: 4)))
       bytes += write
     }
     template = framed(bytes)
-    self.places = places
+    self.offsets = offsets
   }
 
   /// The number of requests.
@@ -93,17 +93,17 @@ struct BulkRequests: Sendable {
   func request(_ index: Int) -> ByteBuffer {
     var buffer = template
     let frame = buffer.readerIndex + 5
-    for (offset, place) in places.enumerated() {
-      let number = first + index * Self.perRequest + offset
+    for (position, offsets) in self.offsets.enumerated() {
+      let number = first + index * Self.perRequest + position
       let scrambled = UInt64(truncatingIfNeeded: number) &* 0x9E37_79B9_7F4A_7C15
-      buffer.setDigits(scrambled, at: frame + place.id, count: Self.idDigits)
-      buffer.setDigits(UInt64(number), at: frame + place.title, count: Self.titleDigits)
+      buffer.setDigits(scrambled, at: frame + offsets.id, count: Self.idDigits)
+      buffer.setDigits(UInt64(number), at: frame + offsets.title, count: Self.titleDigits)
       buffer.setDigits(
-        UInt64(number % Self.owners(of: count)), at: frame + place.owner, count: Self.ownerDigits)
-      let rank = Self.leastRank + number
+        UInt64(number % Self.owners(of: count)), at: frame + offsets.owner, count: Self.ownerDigits)
+      let rank = Self.minimumRank + number
       for byte in 0..<4 {
         let bits = UInt8(rank >> (7 * byte) & 0x7F)
-        buffer.setInteger(byte < 3 ? bits | 0x80 : bits, at: frame + place.rank + byte)
+        buffer.setInteger(byte < 3 ? bits | 0x80 : bits, at: frame + offsets.rank + byte)
       }
     }
     return buffer
@@ -123,7 +123,7 @@ extension ByteBuffer {
 
 extension [UInt8] {
   /// The offset of the first occurrence of some bytes.
-  func firstPlace(of pattern: [UInt8]) -> Int? {
+  func firstOffset(of pattern: [UInt8]) -> Int? {
     guard count >= pattern.count else { return nil }
     return (0...(count - pattern.count)).first { self[$0..<($0 + pattern.count)].elementsEqual(pattern) }
   }

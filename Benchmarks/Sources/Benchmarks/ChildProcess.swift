@@ -3,7 +3,7 @@
 import Foundation
 
 /// Prints a line without buffering, also into a pipe.
-func say(_ line: String) {
+func printLine(_ line: String) {
   FileHandle.standardOutput.write(Data((line + "\n").utf8))
 }
 
@@ -20,10 +20,10 @@ final class ChildProcess {
     process.executableURL = URL(fileURLWithPath: path)
     process.arguments = arguments
     process.standardOutput = output
-    let complaints = Pipe()
-    process.standardError = complaints
+    let errorOutput = Pipe()
+    process.standardError = errorOutput
     try process.run()
-    RunCleanup.note(process: process.processIdentifier)
+    RunCleanup.register(process: process.processIdentifier)
     var found: Int?
     var text = ""
     scan: while true {
@@ -39,13 +39,13 @@ final class ChildProcess {
     }
     guard let found else {
       process.terminate()
-      RunCleanup.forget(process: process.processIdentifier)
-      let complaint = String(decoding: complaints.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-      throw BenchmarkFailure("\(path) \(arguments.joined(separator: " ")) did not start: \(text)\(complaint)")
+      RunCleanup.unregister(process: process.processIdentifier)
+      let errorText = String(decoding: errorOutput.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+      throw BenchmarkFailure("\(path) \(arguments.joined(separator: " ")) did not start: \(text)\(errorText)")
     }
     port = found
     // Later output is read too, because full pipes would block the program.
-    for pipe in [output, complaints] {
+    for pipe in [output, errorOutput] {
       pipe.fileHandleForReading.readabilityHandler = { handle in
         if handle.availableData.isEmpty { handle.readabilityHandler = nil }
       }
@@ -95,7 +95,7 @@ final class ChildProcess {
   }
 
   /// Waits until the process has used almost no processor time for two seconds; at most ten minutes.
-  func becomesIdle() async throws {
+  func waitUntilIdle() async throws {
     var quiet = 0
     for _ in 0..<600 where quiet < 2 {
       guard let before = processorSeconds() else { return }
@@ -113,6 +113,6 @@ final class ChildProcess {
       if ContinuousClock.now > deadline { kill(identifier, SIGKILL) }
       Thread.sleep(forTimeInterval: 0.01)
     }
-    RunCleanup.forget(process: identifier)
+    RunCleanup.unregister(process: identifier)
   }
 }

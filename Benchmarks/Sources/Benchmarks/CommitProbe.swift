@@ -5,7 +5,7 @@ import Foundation
 import NIOCore
 import NIOPosix
 
-/// A process that sends commits at a steady rate when it is requested.
+/// A process that sends commits at a steady rate on request.
 final class CommitProbe {
   private let process = Process()
   private let input = Pipe()
@@ -13,12 +13,12 @@ final class CommitProbe {
 
   /// Starts the process. Start it before thousands of sockets are open, because Foundation has crashed otherwise.
   init(_ server: ChildProcess, _ setting: Setting) throws {
-    process.executableURL = URL(fileURLWithPath: setting.own)
+    process.executableURL = URL(fileURLWithPath: setting.program)
     process.arguments = ["commits", String(server.port)]
     process.standardInput = input
     process.standardOutput = output
     try process.run()
-    RunCleanup.note(process: process.processIdentifier)
+    RunCleanup.register(process: process.processIdentifier)
   }
 
   /// Sends commits, and ends the process.
@@ -41,7 +41,7 @@ final class CommitProbe {
   func stop() {
     process.terminate()
     process.waitUntilExit()
-    RunCleanup.forget(process: process.processIdentifier)
+    RunCleanup.unregister(process: process.processIdentifier)
   }
 
   /// Runs in the process: waits for a line with the seconds, and prints the times.
@@ -50,9 +50,9 @@ final class CommitProbe {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     do {
       let times = try await SteadyCommits.times(port: port, on: group, seconds: seconds)
-      say(times.map { "\($0)" }.joined(separator: "\n"))
+      printLine(times.map { "\($0)" }.joined(separator: "\n"))
     } catch {
-      say("\(error)")
+      printLine("\(error)")
     }
   }
 }

@@ -4,7 +4,7 @@ import NIOConcurrencyHelpers
 import NIOCore
 
 /// The number of connections in progress at the same time.
-private let atOnce = 200
+private let maximumInProgress = 200
 
 /// Connections per second that were greeted, authenticated, and had a listen confirmed.
 func connectionStorm(_ setting: Setting, connections: Int) async throws -> Double {
@@ -42,7 +42,7 @@ private func storm(
 ) async throws -> Double {
   let port = server.port
   let group = setting.group
-  @Sendable func one() async throws -> WebSocketConnection {
+  @Sendable func connectOne() async throws -> WebSocketConnection {
     guard let onText else {
       return try await WebSocketConnection.connect(port: port, path: path, on: group) { _, _ in }
     }
@@ -57,21 +57,21 @@ private func storm(
   }
   let processor = ProcessorTime(server)
   let start = ContinuousClock.now
-  let held = try await withThrowingTaskGroup(of: WebSocketConnection.self) { tasks in
-    var held: [WebSocketConnection] = []
-    for _ in 0..<atOnce { tasks.addTask(operation: one) }
-    var begun = atOnce
+  let connections = try await withThrowingTaskGroup(of: WebSocketConnection.self) { tasks in
+    var connections: [WebSocketConnection] = []
+    for _ in 0..<maximumInProgress { tasks.addTask(operation: connectOne) }
+    var begun = maximumInProgress
     while let connection = try await tasks.next() {
-      held.append(connection)
+      connections.append(connection)
       if begun < count {
         begun += 1
-        tasks.addTask(operation: one)
+        tasks.addTask(operation: connectOne)
       }
     }
-    return held
+    return connections
   }
   let elapsed = (ContinuousClock.now - start).seconds
   processor.report(calls: count, in: setting)
-  await close(held)
+  await close(connections)
   return Double(count) / elapsed
 }

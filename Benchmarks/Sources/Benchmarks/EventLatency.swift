@@ -15,7 +15,7 @@ func eventLatency(_ setting: Setting, perSecond: Int) async throws -> [Double] {
   let path = "/.ws?v=5&ns=bench"
   let sent = NIOLockedValueBox<[NIODeadline]>([])
   let times = NIOLockedValueBox<[Double]>([])
-  let isListening = ManagedAtomicCount()
+  let isListening = SharedCounter()
   let listener = try await WebSocketConnection.connect(port: server.port, path: path, on: setting.group) {
     text, _ in
     if text.contains(#""s":"ok""#) { return isListening.add() }

@@ -35,8 +35,8 @@ private func fanOutRate(
   port: Int, path: String, _ setting: Setting, listeners: Int, subscribe: String?, marker: String,
   acknowledgement: String, write: @escaping @Sendable (Int) -> String
 ) async throws -> Double {
-  let delivered = ManagedAtomicCount()
-  let subscribed = ManagedAtomicCount()
+  let delivered = SharedCounter()
+  let subscribed = SharedCounter()
   var connections: [WebSocketConnection] = []
   for _ in 0..<listeners {
     let connection = try await WebSocketConnection.connect(port: port, path: path, on: setting.group) {
@@ -55,7 +55,7 @@ private func fanOutRate(
       subscribed.value >= listeners
     }
   }
-  let sequence = ManagedAtomicCount()
+  let sequence = SharedCounter()
   let writer = try await WebSocketConnection.connect(port: port, path: path, on: setting.group) {
     text, channel in
     guard text.contains(acknowledgement) else { return }

@@ -11,7 +11,7 @@ func idleConnection(_ setting: Setting, connections: Int) async throws -> Double
     subscribe: #"{"t":"d","d":{"r":1,"a":"q","b":{"p":"/idle","h":""}}}"#)
 }
 
-/// The same of a bare WebSocket server.
+/// The same for a bare WebSocket server.
 func bareIdleConnection(_ setting: Setting, connections: Int) async throws -> Double {
   let server = try setting.startBare("bare-websocket")
   defer { server.stop() }
@@ -21,7 +21,7 @@ func bareIdleConnection(_ setting: Setting, connections: Int) async throws -> Do
 private func idleBytes(
   _ server: ChildProcess, path: String, _ setting: Setting, _ count: Int, subscribe: String?
 ) async throws -> Double {
-  let answered = ManagedAtomicCount()
+  let answered = SharedCounter()
   var held: [WebSocketConnection] = []
   func open(_ n: Int) async throws {
     for _ in 0..<n {

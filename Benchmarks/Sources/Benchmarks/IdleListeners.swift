@@ -32,7 +32,7 @@ func idleStream(_ setting: Setting, streams: Int) async throws -> Double {
   return try await idleStreamBytes(server, setting, streams)
 }
 
-/// The same of a stream of a bare NIOHTTP2 server.
+/// The same for a stream of a bare NIOHTTP2 server.
 func bareIdleStream(_ setting: Setting, streams: Int) async throws -> Double {
   let server = try setting.startBare("bare-streams")
   defer { server.stop() }

@@ -18,7 +18,7 @@ final class LoadedDatabases: Sendable {
     _ name: String, _ setting: Setting, fill: (_ directory: String) async throws -> Void
   ) async throws -> String {
     if let known = directories.withLockedValue({ $0[name] }) { return known }
-    if let earlier = place(of: name), FileManager.default.fileExists(atPath: earlier) {
+    if let earlier = keptPath(of: name), FileManager.default.fileExists(atPath: earlier) {
       directories.withLockedValue { $0[name] = earlier }
       return earlier
     }
@@ -33,7 +33,7 @@ final class LoadedDatabases: Sendable {
   }
 
   /// The path of a kept database.
-  private func place(of name: String) -> String? { kept.map { $0 + "/" + name } }
+  private func keptPath(of name: String) -> String? { kept.map { $0 + "/" + name } }
 
   /// Keeps a loaded directory, unless one of that name exists.
   /// - Returns: the kept directory, or the current one.
@@ -43,15 +43,15 @@ final class LoadedDatabases: Sendable {
       try? FileManager.default.removeItem(atPath: path)
       return known
     }
-    var place = path
-    if let kept, let later = self.place(of: name) {
+    var directory = path
+    if let kept, let later = keptPath(of: name) {
       try FileManager.default.createDirectory(atPath: kept, withIntermediateDirectories: true)
       if FileManager.default.fileExists(atPath: later) { try FileManager.default.removeItem(atPath: later) }
       try FileManager.default.moveItem(atPath: path, toPath: later)
-      place = later
+      directory = later
     }
-    directories.withLockedValue { $0[name] = place }
-    return place
+    directories.withLockedValue { $0[name] = directory }
+    return directory
   }
 
   func removeAll() {

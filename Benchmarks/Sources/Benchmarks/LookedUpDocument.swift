@@ -1,4 +1,4 @@
-// One document that the rules of many listens read, and the commits of other clients while it changes.
+// Times commits while a document changes that the rules of many listens read.
 
 import FirestoreProtobuf
 import Foundation
@@ -24,7 +24,7 @@ private let maximumStreams = 10_000
 /// - Parameters:
 ///   - listens: the number of listens; more than 10,000 share streams.
 ///   - changes: whether the document changes each second, so that all listens are decided again and stay allowed.
-func commitTimesBesideLookups(_ setting: Setting, listens: Int, changes: Bool) async throws -> [Double] {
+func commitTimesDuringLookups(_ setting: Setting, listens: Int, changes: Bool) async throws -> [Double] {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
   let (server, _) = try setting.startProduction(directory, blocks: blocks)

@@ -117,7 +117,7 @@ func writesUnderRulesOverRoot(_ setting: Setting, megabytes: Int) async throws -
   let directory = try await loadedJSONDirectory(setting, megabytes: megabytes)
   let server = try setting.startHearth(["--data", directory], database: true)
   defer { server.stop() }
-  try await server.becomesIdle()
+  try await server.waitUntilIdle()
   let condition =
     "root.child('data').hasChildren() && !root.child('data/none').exists() && data.parent().parent().exists()"
   try await put(
@@ -125,7 +125,7 @@ func writesUnderRulesOverRoot(_ setting: Setting, megabytes: Int) async throws -
   try await put("/bench", #"{"c0":{"k":"a text"}}"#, server, setting)
   let rate: Result<Double, any Error>
   do { rate = .success(try await userWrites(server, setting)) } catch { rate = .failure(error) }
-  // Other rows use the same database.
+  // Other rows of the table use the same database.
   try await put("/bench", "null", server, setting)
   try await put("/.settings/rules", openRules, server, setting)
   return try rate.get()
@@ -140,7 +140,7 @@ func longestWriteDuringRules(_ setting: Setting, listens: Int, changes: Bool) as
   defer { server.stop() }
   try await put("/members/u1", "true", server, setting)
   try await put("/.settings/rules", rules(round: 0), server, setting)
-  let answered = ManagedAtomicCount()
+  let answered = SharedCounter()
   var held: [WebSocketConnection] = []
   let perConnection = 10
   for connection in 0..<(listens / perConnection) {
@@ -205,11 +205,11 @@ func longestWriteDuring(_ large: LargeWrite, isOpen: Bool, _ setting: Setting) a
   let server = try setting.startHearth(["--data", directory], database: true)
   defer { server.stop() }
   try await put("/members/u1", "true", server, setting)
-  let places = (1...5).map {
+  let locations = (1...5).map {
     #""large\#($0)": {\#(isOpen ? #"".write": true"# : large.rules)}"#
   }
   try await put(
-    "/.settings/rules", #"{"rules": {"bench": {".write": true}, \#(places.joined(separator: ", "))}}"#,
+    "/.settings/rules", #"{"rules": {"bench": {".write": true}, \#(locations.joined(separator: ", "))}}"#,
     server,
     setting)
   let body = ByteBuffer(string: large.body)

@@ -33,7 +33,7 @@ func writesWithOtherListeners(_ setting: Setting, listeners: Int) async throws -
   defer { try? FileManager.default.removeItem(atPath: directory) }
   let server = try setting.startHearth(["--data", directory], database: true)
   defer { server.stop() }
-  let answered = ManagedAtomicCount()
+  let answered = SharedCounter()
   var held: [WebSocketConnection] = []
   for n in 0..<listeners {
     let connection = try await WebSocketConnection.connect(
@@ -56,7 +56,7 @@ func writesToDatabase(_ setting: Setting, megabytes: Int) async throws -> Double
   let server = try setting.startHearth(["--data", directory], database: true)
   defer { server.stop() }
   // Background work of the import is not counted.
-  try await server.becomesIdle()
+  try await server.waitUntilIdle()
   let records = JSONRecords.count(megabytes: megabytes)
   return try await hearthWrites(server, setting, connections: 100) { client, n in
     let scrambled = UInt64(client << 32 | n) &* 0x9E37_79B9_7F4A_7C15
@@ -86,7 +86,7 @@ func writeRate(
   greeting: String? = nil,
   message: @escaping @Sendable (_ client: Int, _ number: Int) -> String
 ) async throws -> Double {
-  let done = ManagedAtomicCount()
+  let done = SharedCounter()
   let refused = NIOLockedValueBox<String?>(nil)
   var clients: [WebSocketConnection] = []
   for client in 0..<connections {

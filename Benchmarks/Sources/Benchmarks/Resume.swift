@@ -1,4 +1,4 @@
-// Resuming a client: the bytes it receives of a large listen of which little has changed.
+// Resuming a client: the bytes that it receives for a large listen of which little has changed.
 
 import NIOConcurrencyHelpers
 import NIOCore
@@ -22,7 +22,7 @@ func resume(_ setting: Setting, children: Int, withHashes: Bool) async throws ->
     guard status == 204 else { throw BenchmarkFailure("PUT \(uri) answered \(status)") }
   }
   let hashes = withHashes ? RangeHashes(keys.map { ($0, text($0)) }) : nil
-  let bytes = ManagedAtomicCount()
+  let bytes = SharedCounter()
   let answered = NIOLockedValueBox<NIODeadline?>(nil)
   let client = try await WebSocketConnection.connect(
     port: server.port, path: "/.ws?v=5&ns=bench", on: setting.group

@@ -14,8 +14,8 @@ private let emulatorRows =
     Row(
       "durable bulk load, commits of 500 by 4 connections, warm / Google's emulator in memory, warm",
       goal: "1.50", unit: "documents/s",
-      measure: { try await warmBulkLoad($0, documents: 200_000, isGoogles: false) },
-      reference: { try await warmBulkLoad($0, documents: 200_000, isGoogles: true) })
+      measure: { try await warmBulkLoad($0, documents: 200_000, usesGoogleEmulator: false) },
+      reference: { try await warmBulkLoad($0, documents: 200_000, usesGoogleEmulator: true) })
   ] : []
 
 private let firestoreRows = [
@@ -66,8 +66,8 @@ private let firestoreRows = [
       "the same, p99",
     ],
     goals: ["", ""], units: ["µs", "µs"],
-    measure: { try await commitTimesBeside($0, exhaustsBudget: true) },
-    reference: { try await commitTimesBeside($0, exhaustsBudget: false) }),
+    measure: { try await commitTimesDuringWrites($0, exhaustsBudget: true) },
+    reference: { try await commitTimesDuringWrites($0, exhaustsBudget: false) }),
   Row(
     "query of 100 documents by an index / bare engine's scan of 100 entries and 100 gets", goal: "0.40",
     unit: "queries/s", measure: queryRate, reference: bareQueryRate),
@@ -211,8 +211,8 @@ private func lookups(listens: Int) -> Row {
       "the same, longest", "the same, until all listens have ended after a change that denies them",
     ],
     goals: ["", "", ""], units: ["µs", "µs", "ms"], in: .firestore, maximumRounds: 1,
-    measure: { try await commitTimesBesideLookups($0, listens: listens, changes: true) },
-    reference: { try await commitTimesBesideLookups($0, listens: listens, changes: false) })
+    measure: { try await commitTimesDuringLookups($0, listens: listens, changes: true) },
+    reference: { try await commitTimesDuringLookups($0, listens: listens, changes: false) })
 }
 
 private let longRealtimeRows = [

@@ -38,7 +38,7 @@ private struct NoDocuments: RuleDocumentSource {
 
 /// The median and the 99th percentile of the time of durable commits in microseconds, while another client writes without
 /// a pause. Each of its writes uses up the budget of a decision, or is allowed at once.
-func commitTimesBeside(_ setting: Setting, exhaustsBudget: Bool) async throws -> [Double] {
+func commitTimesDuringWrites(_ setting: Setting, exhaustsBudget: Bool) async throws -> [Double] {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
   let server = try BenchmarkRules.exhausting.serve(directory, setting, isEmulator: false)
@@ -47,7 +47,7 @@ func commitTimesBeside(_ setting: Setting, exhaustsBudget: Bool) async throws ->
   let body = framed(
     try BenchmarkDocument.commit(id: "other", seed: 1, collection: exhaustsBudget ? "attacks" : "items"))
   let isStopped = NIOLockedValueBox(false)
-  let answers = ManagedAtomicCount()
+  let answers = SharedCounter()
   @Sendable func next() {
     guard !isStopped.withLockedValue({ $0 }) else { return }
     writer.call(path: "/google.firestore.v1.Firestore/Commit", body: body).whenSuccess { answer in

@@ -1,4 +1,4 @@
-// Cleanup after an interrupted run: servers, and gigabytes of data.
+// Cleanup after an interrupted run, which would leave servers and gigabytes of data.
 
 import Dispatch
 import Foundation
@@ -13,9 +13,9 @@ enum RunCleanup {
 
   private static let state = NIOLockedValueBox(State())
 
-  static func note(process: Int32) { state.withLockedValue { _ = $0.processes.insert(process) } }
-  static func forget(process: Int32) { state.withLockedValue { _ = $0.processes.remove(process) } }
-  static func note(directory: String) { state.withLockedValue { _ = $0.directories.insert(directory) } }
+  static func register(process: Int32) { state.withLockedValue { _ = $0.processes.insert(process) } }
+  static func unregister(process: Int32) { state.withLockedValue { _ = $0.processes.remove(process) } }
+  static func register(directory: String) { state.withLockedValue { _ = $0.directories.insert(directory) } }
 
   /// While the returned object exists, SIGINT and SIGTERM clean up before they end the process.
   static func clearOnSignals() -> [any DispatchSourceSignal] {
@@ -23,10 +23,10 @@ enum RunCleanup {
       signal(number, SIG_IGN)
       let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
       source.setEventHandler {
-        let left = state.withLockedValue { $0 }
+        let remaining = state.withLockedValue { $0 }
         // The servers' data is removed too, so they need not drain.
-        for process in left.processes { kill(process, SIGKILL) }
-        for directory in left.directories { try? FileManager.default.removeItem(atPath: directory) }
+        for process in remaining.processes { kill(process, SIGKILL) }
+        for directory in remaining.directories { try? FileManager.default.removeItem(atPath: directory) }
         exit(128 + number)
       }
       source.resume()

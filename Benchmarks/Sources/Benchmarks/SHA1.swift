@@ -1,4 +1,4 @@
-// SHA-1 (RFC 3174), which the protocol's hashes use, written out so that the benchmarks need no library.
+// SHA-1 (RFC 3174), which the protocol's hashes use. It is implemented here, so that the benchmarks need no library.
 
 import Foundation
 

@@ -7,7 +7,8 @@ import NIOCore
 /// The binaries, and the duration of one run.
 struct Setting: Sendable {
   var hearth: String
-  var own: String
+  /// The path of this program.
+  var program: String
   var seconds: Double
   var group: any EventLoopGroup
   /// The server's processor time for one call in microseconds, as measurements report it.
@@ -94,13 +95,13 @@ struct Setting: Sendable {
 
   /// Starts one of this program's bare servers.
   func startBare(_ command: String) throws -> ChildProcess {
-    try ChildProcess(own, [command]) { line in line.hasPrefix("port ") ? Int(line.dropFirst(5)) : nil }
+    try ChildProcess(program, [command]) { line in line.hasPrefix("port ") ? Int(line.dropFirst(5)) : nil }
   }
 
   func temporaryDirectory() throws -> String {
     let path = NSTemporaryDirectory() + "hearth-bench-\(UInt64.random(in: 0...UInt64.max))"
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-    RunCleanup.note(directory: path)
+    RunCleanup.register(directory: path)
     return path
   }
 }
@@ -122,7 +123,7 @@ struct ProcessorTime {
 }
 
 /// A counter shared by event loops.
-final class ManagedAtomicCount: Sendable {
+final class SharedCounter: Sendable {
   private let box = NIOLockedValueBox(0)
   func add(_ n: Int = 1) { box.withLockedValue { $0 += n } }
   var value: Int { box.withLockedValue { $0 } }

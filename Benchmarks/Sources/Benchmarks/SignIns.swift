@@ -1,5 +1,5 @@
-// Sign-ins with a password against a production server, and the bare hash that each of them needs. Commits at a steady rate
-// while passwords are hashed.
+// Measures sign-ins with a password at a production server, and the password hash alone that each sign-in needs. Also
+// times commits at a steady rate while passwords are hashed.
 
 import Foundation
 import Identity
@@ -33,7 +33,7 @@ func signIns(_ setting: Setting) async throws -> Double {
 func bareHashes(_ setting: Setting) async throws -> Double {
   let hasher = PasswordHasher(.standard)
   let stored = try await hasher.hash("correct horse")
-  let done = ManagedAtomicCount()
+  let done = SharedCounter()
   let start = ContinuousClock.now
   let seconds = setting.seconds
   try await withThrowingTaskGroup { tasks in
@@ -82,7 +82,7 @@ func commitTimes(_ setting: Setting, during hashing: Hashing) async throws -> [D
 func hashForever() async throws {
   let hasher = PasswordHasher(.standard)
   let stored = try await hasher.hash("correct horse")
-  say("port 1")
+  printLine("port 1")
   try await withThrowingTaskGroup { tasks in
     for _ in 0..<clientCount {
       tasks.addTask { while try await hasher.verify("correct horse", stored) {} }
@@ -154,7 +154,7 @@ enum SteadyCommits {
     let connections = opened
     let times = NIOLockedValueBox<[Double]>([])
     let failure = NIOLockedValueBox<String?>(nil)
-    let sent = ManagedAtomicCount()
+    let sent = SharedCounter()
     let begin = NIODeadline.now()
     // Sends all commits that are due, so that late ticks do not lower the rate.
     let ticks = group.any().scheduleRepeatedTask(

@@ -1,5 +1,5 @@
-// Many Listen streams that are idle, and whose credentials then expire in the same second, and the commits of other clients
-// meanwhile. This program is the issuer of the tokens, because a server's own tokens are valid for an hour.
+// Times commits while many Listen streams of other clients are idle, and while the streams' credentials expire in the
+// same second. This program is the issuer of the tokens, because a server's own tokens are valid for an hour.
 
 import Foundation
 import Identity
@@ -29,7 +29,7 @@ func commitTimesAtExpiry(_ setting: Setting, streams: Int) async throws -> [Doub
   }
   let load = try await ListenLoad.connect(
     server, setting, connections: streams / streamsPerConnection + 2)
-  // A first part shows how long all streams take; the token of the others expires after that.
+  // The time for a sample predicts the time for all streams. The token of the other streams expires after that.
   let sample = max(1, min(streams / 10, 1000))
   let start = ContinuousClock.now
   let longToken = try issuer.token(expiry: issuer.now + 3600)

@@ -65,7 +65,7 @@ struct Row {
       return true
     } catch {
       let reason = "\(error)".split(whereSeparator: \.isNewline).joined(separator: " ")
-      say("| \(names[0]) | failed: \(reason.replacing("|", with: "/")) | | | \(goals[0]) | |")
+      printLine("| \(names[0]) | failed: \(reason.replacing("|", with: "/")) | | | \(goals[0]) | |")
       return false
     }
   }
@@ -85,12 +85,12 @@ struct Row {
       referenceTimes += setting.takeProcessorTimes()
     }
     let time = times.isEmpty ? "" : "\(grouped(median(times))) µs"
-    let beside = referenceTimes.isEmpty ? "" : " (\(grouped(median(referenceTimes))) µs)"
+    let referenceTime = referenceTimes.isEmpty ? "" : " (\(grouped(median(referenceTimes))) µs)"
     for index in names.indices {
       let (a, b) = (median(measured[index]), median(references[index]))
       let ratio = formatted(a / max(b, 1e-9))
-      say(
-        "| \(names[index]) | \(grouped(a)) \(units[index]) | \(grouped(b)) | \(ratio) | \(goals[index]) | \(time)\(beside) |"
+      printLine(
+        "| \(names[index]) | \(grouped(a)) \(units[index]) | \(grouped(b)) | \(ratio) | \(goals[index]) | \(time)\(referenceTime) |"
       )
     }
   }

@@ -16,7 +16,7 @@ func importing(_ setting: Setting, megabytes: Int) async throws -> [Double] {
   return [rate, Double(try server.peakBytes() - before) / 1e6]
 }
 
-/// The same of an export.
+/// The same for an export.
 func exporting(_ setting: Setting, megabytes: Int) async throws -> [Double] {
   let directory = try await loadedJSONDirectory(setting, megabytes: megabytes)
   let server = try setting.startHearth(["--data", directory], database: true)
@@ -56,7 +56,7 @@ struct JSONRecords: Sequence, IteratorProtocol {
   private static let pieceBytes = 256 << 10
 
   private let count: Int
-  private var next_ = 0
+  private var nextNumber = 0
 
   init(megabytes: Int) { count = JSONRecords.count(megabytes: megabytes) }
 
@@ -66,20 +66,20 @@ struct JSONRecords: Sequence, IteratorProtocol {
   static func path(_ number: Int) -> String { "g\(number / 1000)/r\(number)" }
 
   mutating func next() -> ByteBuffer? {
-    guard next_ <= count else { return nil }
+    guard nextNumber <= count else { return nil }
     var text = ""
     text.reserveCapacity(JSONRecords.pieceBytes + 1024)
-    while next_ < count, text.utf8.count < JSONRecords.pieceBytes {
-      let number = next_
+    while nextNumber < count, text.utf8.count < JSONRecords.pieceBytes {
+      let number = nextNumber
       if number % 1000 == 0 { text += number == 0 ? "{" : "}," }
       if number % 1000 == 0 { text += "\"g\(number / 1000)\":{" } else { text += "," }
       text +=
         #""r\#(number)":{"name":"record \#(number)","score":\#(number % 997),"text":"\#(JSONRecords.text)"}"#
-      next_ += 1
+      nextNumber += 1
     }
-    if next_ == count {
+    if nextNumber == count {
       text += count == 0 ? "null" : "}}"
-      next_ += 1
+      nextNumber += 1
     }
     return ByteBuffer(string: text)
   }

@@ -9,8 +9,8 @@ import NIOPosix
 
 /// The counters of the connections of one measurement.
 final class UnaryTally: Sendable {
-  let done = ManagedAtomicCount()
-  let failed = ManagedAtomicCount()
+  let done = SharedCounter()
+  let failed = SharedCounter()
   private let first = NIOLockedValueBox("")
   private let isStopped = NIOLockedValueBox(false)
   /// The latencies in microseconds; nil if they are not measured.
@@ -98,7 +98,7 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
   private let body: @Sendable (Int) -> ByteBuffer
   private var encoder = HPACKEncoder(allocator: ByteBufferAllocator())
   private var decoder = HPACKDecoder(allocator: ByteBufferAllocator())
-  /// The headers of every call but the first; they are in the dynamic table by then.
+  /// The headers of every call but the first. After the first call they are in the dynamic table.
   private var repeatedHeaders: ByteBuffer?
   /// The meaning of header blocks that only reference table entries, while the table does not change.
   private var statusOfBlock: [[UInt8]: String?] = [:]

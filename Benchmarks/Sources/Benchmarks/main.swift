@@ -32,7 +32,7 @@ func printTable() async throws -> Bool {
   }
   guard !chosen.isEmpty else { throw BenchmarkFailure("no row of suite \(name) contains \"\(only)\"") }
   var setting = Setting(
-    hearth: option("--hearth", "../.build/release/hearth"), own: arguments[0],
+    hearth: option("--hearth", "../.build/release/hearth"), program: arguments[0],
     seconds: Double(option("--seconds", "3")) ?? 3, group: MultiThreadedEventLoopGroup(numberOfThreads: 1))
   if arguments.contains("--keep") { setting.databases = LoadedDatabases(keptIn: option("--keep", "kept")) }
   let databases = setting.databases
@@ -41,8 +41,9 @@ func printTable() async throws -> Bool {
   defer { for source in signals { source.cancel() } }
   let rounds = Int(option("--rounds", "5")) ?? 5
   let referenceOnly = arguments.contains("--reference-only")
-  say("| measurement / reference | Hearth | reference | ratio | goal | Hearth's processor time a call |")
-  say("|---|---|---|---|---|---|")
+  printLine(
+    "| measurement / reference | Hearth | reference | ratio | goal | Hearth's processor time a call |")
+  printLine("|---|---|---|---|---|---|")
   var allSucceeded = true
   for row in chosen where await !row.print(setting, rounds: rounds, referenceOnly: referenceOnly) {
     allSucceeded = false

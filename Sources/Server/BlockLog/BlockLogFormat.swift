@@ -3,8 +3,8 @@
 //
 //     fragment: checksum (4) | length (2) | type (1) | payload
 //
-// Numbers are little-endian. The checksum is a masked CRC-32C of type and payload. Fewer than seven bytes at the end of a
-// block are zeros.
+// Numbers are little-endian. The checksum is a masked CRC-32C of type and payload. If fewer than seven bytes remain at
+// the end of a block, they are zeros.
 
 /// The constants of the format.
 package enum BlockLogFormat {

@@ -5,7 +5,7 @@
 
 /// Decodes the records of one log, fragment by fragment.
 package struct BlockLogReader: Sendable {
-  /// An error in a log. Its messages are those of the Firestore emulator.
+  /// An error in a log. The messages are the same as those of the Firestore emulator.
   package struct Damage: Error, Equatable {
     package var message: String
 

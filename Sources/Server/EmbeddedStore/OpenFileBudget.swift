@@ -15,7 +15,7 @@ public struct OpenFileBudget: Sendable, Equatable {
   /// The maximum number of open files of the process, as the system allows it.
   public var limit: Int
 
-  /// Makes the division of a limit.
+  /// Divides a limit.
   public init(limit: Int) { self.limit = limit }
 
   /// The division of the current limit of the process.
@@ -44,8 +44,8 @@ public struct OpenFileBudget: Sendable, Equatable {
   /// store may keep enough tables open for 250 GB. Each open table reduces the number of connections by one.
   public var tables: Int { max(min(limit / 4, 768), limit / 32, 20) }
 
-  /// The maximum number of connections of all ports: the limit without the tables, and without 80 files for
-  /// logs and event loops.
+  /// The maximum number of connections of all ports: the limit minus ``tables``, minus 80 files for logs and event
+  /// loops.
   public var connections: Int { max(limit - tables - 80, 1) }
 
   #if canImport(Glibc)

@@ -64,8 +64,8 @@ final class RocksDatabase: @unchecked Sendable {
     isReleased.broadcast()
   }
 
-  /// Disables RocksDB's performance counters of the calling thread. Enabled, they cost a thread-local look-up
-  /// for each key comparison.
+  /// Disables RocksDB's performance counters of the calling thread. Enabled counters cost a thread-local look-up for
+  /// each key comparison.
   @inline(__always)
   static func disablePerfCounters() { rocksdb_set_perf_level(1) }
 
@@ -108,8 +108,8 @@ final class RocksDatabase: @unchecked Sendable {
     rocksdb_block_based_options_set_block_size(table, 8 << 10)
     rocksdb_block_based_options_set_format_version(table, 5)
     // The filter has 16 bits for each key. With them, one of 2,000 look-ups of an absent row needlessly reads
-    // a block; with the usual ten bits it is one of 100. A load of new documents looks up each key. With ten
-    // bits it would fill the cache with needless blocks.
+    // a block; with the usual ten bits, one of 100 does. A load of new documents looks up each key. With ten bits it
+    // would fill the cache with needless blocks.
     rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(16))
     rocksdb_options_set_block_based_table_factory(options, table)
     rocksdb_block_based_options_destroy(table)

@@ -1,4 +1,4 @@
-// The RocksDB engine is the storage engine on disk. Its batches and snapshots are those of RocksDB.
+// The RocksDB engine is the storage engine on disk. It uses RocksDB's write batches and snapshots.
 //
 // Snapshots and cursors retain the ``RocksDatabase``. Their last release closes it.
 //

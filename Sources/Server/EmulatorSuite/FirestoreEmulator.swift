@@ -70,12 +70,12 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
     case (.PUT, .project(let project), "securityRules"?): return try await setRules(of: project, request.body)
     case (.GET, .project(let project), "securityRules"?): return rules.answer(of: project)
     case (.GET, .project(let project), "ruleCoverage"?):
-      return rules.answer(of: project, reporting: try coverage(of: project))
+      return rules.answer(of: project, reporting: try reportedRuleset(of: project))
     case (.GET, .project(let project), "ruleCoverage.html"?):
-      let coverage = try coverage(of: project)?.coverage
+      let coverage = try reportedRuleset(of: project)?.coverage
       return .html(coverage?.html(title: "Rule coverage of \(project)") ?? "<!DOCTYPE html>\n")
     case (.GET, .project(let project), "ruleCoverage.lcov"?):
-      let coverage = try coverage(of: project)?.coverage
+      let coverage = try reportedRuleset(of: project)?.coverage
       return .text(.ok, coverage?.lcov(file: rules.fileName(of: project)) ?? "")
     case (.POST, .project, "export"?), (.POST, .database, "export"?): return try await export(request)
     case (.POST, .project, "import"?), (.POST, .database, "import"?): return try await importDatabase(request)
@@ -114,9 +114,9 @@ package struct FirestoreEmulator: FirestoreRouteHandler {
     return ResourcePath(segments)
   }
 
-  /// The rules that decide in the project's default database. Before it is opened, the rules that were set for the
-  /// project; nil without rules.
-  private func coverage(of project: String) throws(FirestoreError) -> FirestoreRuleset? {
+  /// The rules whose coverage is reported: those in force in the project's default database. Before the database is
+  /// opened, the rules that were set for the project. Nil without rules.
+  private func reportedRuleset(of project: String) throws(FirestoreError) -> FirestoreRuleset? {
     let database = try DatabaseName(parsing: "projects/\(project)/databases/\(DatabaseName.defaultDatabase)")
     let policy = engine.policies.current(of: database).policy
     return (policy as? FirestoreRulesPolicy)?.ruleset ?? rules.ruleset(of: project)

@@ -26,8 +26,8 @@ public enum DataCheck {
     public var firestore: [Finding]
     /// The results of each Realtime Database namespace.
     public var realtime: [TreeReport]
-    /// The store's reports while it opened, such as an incomplete end of the write-ahead log. It is the only trace of a log
-    /// that lost its end, and it also remains after a power cut.
+    /// The store's reports while it opened, such as an incomplete end of the write-ahead log. If a log has lost its
+    /// end, this report is the only trace of it. A power cut leaves the same report.
     public var reports: [String] = []
     /// Whether no problem was found.
     public var areConsistent: Bool {

@@ -1,10 +1,10 @@
 // Heap trimming returns freed memory to the system. The GNU C library retains freed memory that is between
 // live allocations. Without trimming, a process therefore stays as large as during its largest load.
 //
-// Trimming locks each part of the heap while it trims that part, about 0.1 s for each gigabyte. It therefore runs
-//   1. after five seconds of almost no work, and not again before there was more work,
-//   2. on a busy server only if the process has more than half of the memory that it may use, where the system would
-//      otherwise end it, and not again before it has grown by a sixteenth of that memory.
+// Trimming locks each part of the heap while it trims that part, about 0.1 s for each gigabyte. It therefore runs only
+//   1. after five seconds of almost no work, and again only after more work;
+//   2. on a busy server when the process has more than half of the memory that it may use, and again only after it has
+//      grown by a sixteenth of that memory. Otherwise the system could end the process.
 //
 // Decision: docs/decisions/0016-memory-of-loads.md
 

@@ -184,7 +184,7 @@ struct RealtimeHTTPService: HTTPService {
       return
     }
     let read = RequestTasks.startReading(run)
-    exchange.onPeerFinished { read.cancelIfWaiting() }
+    exchange.onHalfClosure { read.cancelIfWaiting() }
     exchange.onEnd { read.cancel() }
   }
 

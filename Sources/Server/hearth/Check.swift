@@ -35,14 +35,14 @@ struct Check: AsyncParsableCommand {
         "\(finding.database): \(report.documents) documents, \(report.automaticEntries) automatic and "
           + "\(report.compositeEntries) composite index entries, \(report.problemCount) problems")
       for problem in report.problems { print("  \(problem.fault.rawValue): \(problem.location)") }
-      let rest = report.problemCount - report.problems.count
-      if rest > 0 { print("  and \(rest) more") }
+      let unlistedCount = report.problemCount - report.problems.count
+      if unlistedCount > 0 { print("  and \(unlistedCount) more") }
     }
     for report in findings.realtime {
       print("Realtime Database \(report.namespace): \(report.leaves) values, \(report.problemCount) problems")
       for problem in report.problems { print("  \(problem)") }
-      let rest = report.problemCount - report.problems.count
-      if rest > 0 { print("  and \(rest) more") }
+      let unlistedCount = report.problemCount - report.problems.count
+      if unlistedCount > 0 { print("  and \(unlistedCount) more") }
     }
     guard findings.areConsistent else { throw ExitCode(2) }
     print("consistent")

@@ -48,7 +48,7 @@ struct RulesTarget: ParsableArguments {
     return RealtimeRemoteRules(client, namespace: database ?? "\(project(client))-default-rtdb")
   }
 
-  /// The logged denials of a product. The port of Cloud Firestore serves those of both products.
+  /// The logged denials of a product. The port of Cloud Firestore serves the denials of both products.
   func denials(of product: RulesProduct) throws(HearthError) -> DenialReplay {
     let client = try RulesClient(server: server ?? "http://127.0.0.1:8080", credentials: credentials)
     let project = project(client)

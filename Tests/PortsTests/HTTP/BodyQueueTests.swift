@@ -1,4 +1,4 @@
-// Tests that a body reaches its consumer in order, with many small chunks combined.
+// Tests that a body queue passes a body to its consumer in order, and combines small chunks.
 
 import NIOCore
 import Testing

@@ -6,8 +6,8 @@ import Testing
 
 @Suite("HTTP request state")
 struct HTTPRequestStateTests {
-  /// The state after a complete request.
-  private func served(closes: Bool = false) -> HTTPRequestState {
+  /// The state after a complete request, when its response has begun.
+  private func stateAfterRequest(closes: Bool = false) -> HTTPRequestState {
     var state = HTTPRequestState()
     state.beginRequest()
     state.endRequest()
@@ -18,7 +18,7 @@ struct HTTPRequestStateTests {
 
   @Test("A connection continues with the next request after a complete exchange")
   func nextRequest() {
-    var state = served()
+    var state = stateAfterRequest()
     state.finishResponse()
     let continuation = state.flushedResponse()
     #expect(continuation == .nextRequest)
@@ -27,9 +27,9 @@ struct HTTPRequestStateTests {
     #expect(state.isReceiving && state.acceptsBody)
   }
 
-  @Test("A request that demands the end of the connection is the last one")
-  func closing() {
-    var state = served(closes: true)
+  @Test("A connection closes after the response to a request that requires it")
+  func lastRequest() {
+    var state = stateAfterRequest(closes: true)
     state.finishResponse()
     let continuation = state.flushedResponse()
     #expect(continuation == .close)
@@ -37,7 +37,7 @@ struct HTTPRequestStateTests {
   }
 
   @Test("A response before the end of the request's body ends the connection after a grace period")
-  func early() {
+  func responseBeforeEndOfBody() {
     var state = HTTPRequestState()
     state.beginRequest()
     state.beginResponse(closes: false)
@@ -49,25 +49,25 @@ struct HTTPRequestStateTests {
     let continuation = state.flushedResponse()
     #expect(continuation == .linger)
     state.linger()
-    let stateCloses = state.peerFinished(isAbandoned: false)
+    let stateCloses = state.peerHalfClosed(isAbandoned: false)
     #expect(stateCloses)
   }
 
   @Test("A half-close ends an idle connection, and a connection whose request is incomplete")
   func halfCloseBeforeResponse() {
     var idle = HTTPRequestState()
-    let idleCloses = idle.peerFinished(isAbandoned: false)
+    let idleCloses = idle.peerHalfClosed(isAbandoned: false)
     #expect(idleCloses)
     var receiving = HTTPRequestState()
     receiving.beginRequest()
-    let receivingCloses = receiving.peerFinished(isAbandoned: false)
+    let receivingCloses = receiving.peerHalfClosed(isAbandoned: false)
     #expect(receivingCloses)
   }
 
   @Test("A half-close lets a pending response finish, unless it is abandoned", arguments: [false, true])
   func halfCloseDuringResponse(isAbandoned: Bool) {
-    var state = served()
-    let stateCloses = state.peerFinished(isAbandoned: isAbandoned)
+    var state = stateAfterRequest()
+    let stateCloses = state.peerHalfClosed(isAbandoned: isAbandoned)
     #expect(stateCloses == isAbandoned)
     state.finishResponse()
     let continuation = state.flushedResponse()

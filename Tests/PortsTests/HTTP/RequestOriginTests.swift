@@ -20,7 +20,7 @@ struct RequestOriginTests {
   }
 
   @Test(
-    "Loopback names and addresses are served",
+    "Requests to loopback names and addresses are served",
     arguments: [
       "localhost:8080", "LOCALHOST", "db.localhost:9000", "127.0.0.1:1", "10.0.2.2:8080", "[::1]:8080",
       "localhost.",
@@ -28,7 +28,7 @@ struct RequestOriginTests {
   func loopbackHosts(host: String) { #expect(refusal(local, [("Host", host)]) == nil) }
 
   @Test(
-    "Names that DNS rebinding could use are refused, and the refusal names the option",
+    "Host names that DNS rebinding could use are rejected, and the error names the option that allows them",
     arguments: ["evil.example", "localhost.evil.example:8080", "127.0.0.1.evil.example", "hearth"])
   func foreignHosts(host: String) throws {
     let text = try #require(refusal(local, [("Host", host)]))
@@ -44,7 +44,7 @@ struct RequestOriginTests {
   }
 
   @Test(
-    "Pages of this machine are served",
+    "Requests from pages of this machine are served",
     arguments: [
       "http://localhost:3000", "https://localhost", "http://127.0.0.1:5000", "http://[::1]:3000",
       "capacitor://localhost",
@@ -55,7 +55,7 @@ struct RequestOriginTests {
   }
 
   @Test(
-    "Foreign pages are refused, and the refusal names the option",
+    "Requests from foreign pages are rejected, and the error names the option that allows them",
     arguments: [
       "https://evil.example", "http://localhost.evil.example", "http://127.0.0.1.evil.example", "null",
       "http://192.168.0.7:3000", "http://localhost@evil.example", "localhost",
@@ -65,7 +65,7 @@ struct RequestOriginTests {
     #expect(text.contains("--allow-origin \(origin)"))
   }
 
-  @Test("Configured origins are served, also by the name of their host")
+  @Test("Requests from configured origins are served, and so are requests to the hosts of these origins")
   func configuredPages() {
     let policy = RequestOriginPolicy.emulator(
       hosts: [], origins: ["https://Editor.example:8443", "null"], isRemote: false)
@@ -74,7 +74,7 @@ struct RequestOriginTests {
     #expect(refusal(policy, [("Host", "localhost"), ("Origin", "https://editor.example")]) != nil)
   }
 
-  @Test("A remote emulator serves pages of the host that the request names")
+  @Test("A remote emulator serves requests from pages of the host that the request names")
   func sameHost() {
     let headers = [("Host", "192.168.0.7:8080"), ("Origin", "http://192.168.0.7:3000")]
     #expect(refusal(remote, headers) == nil)
@@ -82,7 +82,7 @@ struct RequestOriginTests {
     #expect(refusal(remote, [("Host", "192.168.0.7:8080"), ("Origin", "http://192.168.0.8:3000")]) != nil)
   }
 
-  @Test("Scripts of foreign pages are refused without an Origin too, but links from them work")
+  @Test("Scripts of foreign pages are rejected even without an Origin header, but links from them work")
   func fetchMetadata() {
     let script = [("Host", "localhost"), ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Mode", "no-cors")]
     #expect(refusal(local, script, .GET) != nil)

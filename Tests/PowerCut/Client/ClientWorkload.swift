@@ -1,4 +1,5 @@
-// The workload of a client: updates number 1, 2, 3… in order, each of an entry and of the number of the last entry.
+// The workload of a client of the Realtime Database SDK: updates with the numbers 1, 2, 3… in order. Each update writes
+// an entry and the number of the last entry.
 
 import Dispatch
 import FirebaseCore
@@ -7,19 +8,19 @@ import Foundation
 
 /// One client with a cache on disk.
 struct ClientWorkload {
-  private let notes: Notes
+  private let log: ClientLogWriter
   private let database: Database
 
   /// Makes the client, which reads the cache at its first use.
-  init?(_ notes: Notes) {
-    self.notes = notes
+  init?(_ log: ClientLogWriter) {
+    self.log = log
     FirebaseApp.configure(
       name: "crash", options: FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1"))
     guard let app = FirebaseApp.app(name: "crash") else { return nil }
     database = Database.database(app: app, url: "http://127.0.0.1:9?ns=crash")
     database.callbackQueue = DispatchQueue(label: "callbacks")
     database.isPersistenceEnabled = true
-    database.persistenceErrorHandler = { notes.add("failed \(($0 as NSError).code)") }
+    database.persistenceErrorHandler = { log.append("failed \(($0 as NSError).code)") }
     database.goOffline()
   }
 
@@ -27,11 +28,11 @@ struct ClientWorkload {
   func write(_ count: Int) async {
     let (events, continuation) = AsyncStream<Int>.makeStream()
     observeLast {
-      notes.show($0)
+      log.recordEvent(of: $0)
       continuation.yield($0)
     }
-    await settle()
-    let first = notes.lastShown + 1
+    await waitForEvents()
+    let first = log.lastSeen + 1
     var iterator = events.makeAsyncIterator()
     var next = first
     while next < first + count {
@@ -42,9 +43,10 @@ struct ClientWorkload {
     }
   }
 
-  /// In its own function, since asynchronous code selects the form that waits for the server.
+  /// This is a separate synchronous function, because Swift would select the overload that waits for the server in
+  /// asynchronous code.
   private func update(_ number: Int) {
-    notes.add("made \(number)")
+    log.append("made \(number)")
     database.reference().updateChildValues([
       "log/n\(number)": ["number": number, "text": ClientWorkload.text(number)], "last": number,
     ])
@@ -64,20 +66,20 @@ struct ClientWorkload {
   func read() async {
     database.reference(withPath: "log").observe(
       .childAdded,
-      with: { [notes] entry in
+      with: { [log] entry in
         let number = entry.childSnapshot(forPath: "number").value as? Int ?? -1
         let text = entry.childSnapshot(forPath: "text").value as? String ?? ""
-        notes.add(
+        log.append(
           entry.key == "n\(number)" && text == ClientWorkload.text(number)
             ? "restored \(number)" : "wrong entry \(entry.key)")
       })
-    observeLast { [notes] in notes.add("last \($0)") }
-    await settle()
-    notes.add("read 1")
+    observeLast { [log] in log.append("last \($0)") }
+    await waitForEvents()
+    log.append("read 1")
   }
 
   /// Waits for the events of earlier calls.
-  private func settle() async {
+  private func waitForEvents() async {
     let state = database.reference(withPath: ".info/connected")
     _ = await state.observeSingleEventAndPreviousSiblingKey(of: .value)
   }

@@ -9,18 +9,18 @@ import Foundation
 
 /// One client with a cache on disk.
 struct FirestoreWorkload {
-  private let notes: Notes
+  private let log: ClientLogWriter
   private let firestore: Firestore
 
   /// Makes the client, which opens the cache at its first use.
-  init?(_ notes: Notes) {
-    self.notes = notes
+  init?(_ log: ClientLogWriter) {
+    self.log = log
     let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
     options.projectID = "demo-crash"
     FirebaseApp.configure(name: "crash", options: options)
     guard let app = FirebaseApp.app(name: "crash") else { return nil }
     firestore = Firestore.firestore(app: app)
-    firestore.persistenceErrorHandler = { notes.add("failed \(($0 as NSError).code)") }
+    firestore.persistenceErrorHandler = { log.append("failed \(($0 as NSError).code)") }
     let settings = firestore.settings
     settings.dispatchQueue = DispatchQueue(label: "callbacks")
     firestore.settings = settings
@@ -35,15 +35,15 @@ struct FirestoreWorkload {
   /// Makes writes after those that the cache has.
   func write(_ count: Int) async {
     let (events, continuation) = AsyncStream<Int?>.makeStream()
-    let listener = last.addSnapshotListener { [notes] document, _ in
+    let listener = last.addSnapshotListener { [log] document, _ in
       guard let number = FirestoreWorkload.number(document) else { return }
-      notes.show(number)
+      log.recordEvent(of: number)
       continuation.yield(number)
     }
-    // The listener's first event precedes this answer.
+    // This read completes after the listener's first event.
     _ = try? await last.getDocument(source: .cache)
     var iterator = events.makeAsyncIterator()
-    let first = notes.lastShown + 1
+    let first = log.lastSeen + 1
     for number in first..<first + count {
       update(number) { continuation.yield(nil) }
       while let event = await iterator.next() {
@@ -59,14 +59,14 @@ struct FirestoreWorkload {
 
   /// This is a separate synchronous function, because Swift would select the overload that waits for the
   /// server in asynchronous code.
-  private func update(_ number: Int, refused: @escaping @Sendable () -> Void) {
-    notes.add("made \(number)")
+  private func update(_ number: Int, onRejection: @escaping @Sendable () -> Void) {
+    log.append("made \(number)")
     let batch = firestore.batch()
     batch.setData(
       ["number": number, "text": FirestoreWorkload.text(number)],
       forDocument: firestore.document("log/n\(number)"))
     batch.setData(["number": number], forDocument: last)
-    batch.commit { error in if error != nil { refused() } }
+    batch.commit { error in if error != nil { onRejection() } }
   }
 
   /// Texts of up to 6,000 bytes.
@@ -81,11 +81,11 @@ struct FirestoreWorkload {
       let number = entry.get("number") as? Int ?? -1
       let isRight =
         entry.documentID == "n\(number)" && entry.get("text") as? String == FirestoreWorkload.text(number)
-      notes.add(isRight ? "restored \(number)" : "wrong entry \(entry.documentID)")
+      log.append(isRight ? "restored \(number)" : "wrong entry \(entry.documentID)")
     }
     if let number = FirestoreWorkload.number(try? await last.getDocument(source: .cache)) {
-      notes.add("last \(number)")
+      log.append("last \(number)")
     }
-    if entries != nil { notes.add("read 1") }
+    if entries != nil { log.append("read 1") }
   }
 }

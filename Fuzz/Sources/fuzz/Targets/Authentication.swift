@@ -1,5 +1,5 @@
-// Fuzz target: the texts that FirebaseAuth reads. ID tokens come from a server, links from e-mails, the stored user from
-// a file. A stored user that is accepted is written again and reads back as the same user.
+// Fuzz target: the texts that FirebaseAuth parses: ID tokens from a server, links from e-mails, and the stored user
+// from a file. An accepted stored user is written again, and reads back as the same user.
 
 import FirebaseCore
 import Foundation

@@ -1,5 +1,5 @@
-// Fuzz target: the cache file of the Realtime Database SDK, which anything may have damaged: a complete file, the rows of
-// values, and the rows of pending writes. Accepted rows read back as they were, and a write made later is stored.
+// Fuzz target: a damaged cache file of the Realtime Database SDK. The input is a complete file, rows of values, or rows
+// of pending writes. Accepted rows are written again and read back unchanged, and a later write is stored.
 
 import Foundation
 import GRDB

@@ -1,4 +1,4 @@
-// Fuzz target: the messages that a server sends to the Realtime Database SDK, one on each line. Whatever arrives, the
+// Fuzz target: the messages that a server sends to the Realtime Database SDK, one on each line. For any messages, the
 // events of each observer rebuild the value of its query.
 
 import RealtimeModel
@@ -14,7 +14,7 @@ func fuzzClientMessages(_ input: UnsafeRawBufferPointer) throws {
 }
 
 /// The value that an observer knows from its events.
-private struct Mirror {
+private struct ObservedValue {
   let path: Path
   let query: QuerySpec
   var children: [ChildKey: Node] = [:]
@@ -27,7 +27,7 @@ private struct FuzzedClient {
   private var connection = ServerConnection(seed: 1, statsName: "s")
   private let tree = SyncTree()
   private var assembler = MessageAssembler(maximumBytes: 1 << 16)
-  private var mirrors: [UInt: Mirror] = [:]
+  private var mirrors: [UInt: ObservedValue] = [:]
   private var generation = 0
 
   private static let all: EventInterest = [.childAdded, .childRemoved, .childChanged, .childMoved, .value]
@@ -42,7 +42,7 @@ private struct FuzzedClient {
 
   init() {
     for (number, (path, query)) in FuzzedClient.queries.enumerated() {
-      mirrors[UInt(number)] = Mirror(path: path, query: query)
+      mirrors[UInt(number)] = ObservedValue(path: path, query: query)
       let registration = ObserverRegistration(id: UInt(number), interest: FuzzedClient.all)
       raise(tree.add(registration, at: path, query: query))
     }

@@ -1,5 +1,5 @@
-// Fuzz target: exports of the emulator suite from untrusted sources. A document that is read and may be stored
-// is exported again as the same document. Records of any size are read from a log as they were written.
+// Fuzz target: exports of the emulator suite from untrusted sources. A document that can be read and stored is exported
+// again as the same document. Records of any size are read from a log as they were written.
 
 import BlockLog
 import FirestoreModel
@@ -20,7 +20,7 @@ func fuzzExport(_ input: UnsafeRawBufferPointer) throws {
     repeating: 0, count: (Int(bytes[0]) << 8 | Int(bytes[1])) % (2 * BlockLogFormat.blockBytes))
   let record = Array(bytes.dropFirst(2))
   let framed = log.frame(before) + log.frame(record)
-  try require((try? records(in: framed)) == [before, record], "a log gives other records than it took")
+  try require((try? records(in: framed)) == [before, record], "a log returns other records than written")
 
   guard let entity = try? ExportEntity(record, into: "p"),
     let name = DocumentName(database: DatabaseName(project: "p"), path: entity.path),
@@ -28,7 +28,7 @@ func fuzzExport(_ input: UnsafeRawBufferPointer) throws {
     (try? Write(.update(name, fields: entity.fields)).validate(in: name.database)) != nil
   else { return }
   let written = ExportEntity.encode(name, entity.fields)
-  let again = try require(try? ExportEntity(written, into: "p"), "a written entity is refused")
+  let again = try require(try? ExportEntity(written, into: "p"), "a written entity is rejected")
   try require(ExportEntity.encode(name, again.fields) == written, "a written entity is another entity")
 }
 

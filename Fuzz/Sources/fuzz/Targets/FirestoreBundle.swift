@@ -1,5 +1,5 @@
-// Fuzz target: bundles of FirebaseFirestore. A bundle reads the same in any pieces, and a cache that accepted one answers
-// the bundle's queries.
+// Fuzz target: bundles of FirebaseFirestore. Parsing a bundle in pieces of any size gives the same result, and a cache
+// that has loaded a bundle answers the bundle's queries.
 
 import FirestoreModel
 

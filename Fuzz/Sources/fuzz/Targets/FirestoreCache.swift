@@ -1,5 +1,5 @@
-// Fuzz target: the cache file of FirebaseFirestore. A damaged file is replaced, after which every operation works. A
-// column that is accepted is written again and reads back as the same value.
+// Fuzz target: the cache file of FirebaseFirestore. A damaged file is replaced, and then every operation succeeds. An
+// accepted column is written again, and reads back as the same value.
 
 import FirestoreModel
 import Foundation
@@ -31,10 +31,10 @@ func fuzzFirestoreCache(_ input: UnsafeRawBufferPointer) throws {
 }
 
 /// The bytes of a file with a document, a target, an index and a queued write.
-private let original: Data? = try? inFolder { folder in
+private let original: Data? = try? withTemporaryFolder { folder in
   var store = LocalStore(persistence: try DiskPersistence(CacheFolder(folder), database: database))
   defer { store.persistence.close() }
-  try useEverything(&store)
+  try useEveryTable(&store)
   _ = try store.write([Write(.update(name("d1"), fields: ["x": .integer(1)]))], at: .epoch)
   store.persistence.close()
   return try Data(contentsOf: folder.appendingPathComponent("cache.sqlite"))
@@ -52,20 +52,20 @@ private func fuzzFile(patches: [UInt8]) throws {
     }
     rest = rest.dropFirst(5 + count)
   }
-  try inFolder { folder in
+  try withTemporaryFolder { folder in
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     try file.write(to: folder.appendingPathComponent("cache.sqlite"))
     var store = LocalStore(persistence: try DiskPersistence(CacheFolder(folder), database: database))
     defer { store.persistence.close() }
-    // A few operations may meet damage, each in another part of the file; then everything works.
-    for _ in 0..<3 { try? useEverything(&store) }
-    do { try useEverything(&store) } catch {
-      throw PropertyFailure(description: "a damaged cache stays so: \(error)")
+    // The first rounds may fail because of damage in different parts of the file. After them every operation succeeds.
+    for _ in 0..<3 { try? useEveryTable(&store) }
+    do { try useEveryTable(&store) } catch {
+      throw PropertyFailure(description: "a damaged cache stays damaged: \(error)")
     }
   }
 }
 
-private func inFolder<T>(_ body: (URL) throws -> T) throws -> T {
+private func withTemporaryFolder<T>(_ body: (URL) throws -> T) throws -> T {
   let folder = FileManager.default.temporaryDirectory.appendingPathComponent("fuzz-\(UUID().uuidString)")
   defer { try? FileManager.default.removeItem(at: folder) }
   return try body(folder)
@@ -74,7 +74,7 @@ private func inFolder<T>(_ body: (URL) throws -> T) throws -> T {
 private func name(_ id: String) -> DocumentName { ParentName(rootOf: database).collection("c").document(id) }
 
 /// Reads and changes every table.
-private func useEverything(_ store: inout LocalStore) throws {
+private func useEveryTable(_ store: inout LocalStore) throws {
   let parent = ParentName(rootOf: database)
   let ordered = ClientQuery(
     ModelQuery(
@@ -96,7 +96,7 @@ private func useEverything(_ store: inout LocalStore) throws {
     resumeToken: [1], isCurrent: true, added: Set(event.documents.keys))
   _ = try store.apply(event)
   _ = try store.write([Write(.update(name("d1"), fields: ["x": .integer(1)]))], at: .epoch)
-  // A damaged queue may end nowhere; the bound keeps the target from running on.
+  // A damaged queue may have no end, so the number of steps is bounded.
   for _ in 0..<100 {
     guard let batch = try store.nextBatch(after: nil) else { break }
     _ = try store.reject(batch)

@@ -1,5 +1,6 @@
-// Fuzz target: the messages that a server sends to FirebaseFirestore on its two streams. Whatever arrives, the changes of
-// each snapshot lead from the snapshot before to its documents, which are in the order and within the limit of the query.
+// Fuzz target: the messages that a server sends to FirebaseFirestore on its two streams. For any messages, the changes
+// of each snapshot transform the documents of the previous snapshot into its documents. The documents are in the
+// query's order and within its limit.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -20,7 +21,7 @@ func fuzzFirestoreMessages(_ input: UnsafeRawBufferPointer) throws {
   }
 }
 
-/// The sync engine with listeners and queued writes, without transport and clock. Connections succeed at once.
+/// The sync engine with listeners and queued writes, without transport and clock. Connections succeed immediately.
 private struct FuzzedEngine {
   private static let database = DatabaseName(project: "p")
   private static let root = ParentName(rootOf: database)
@@ -64,12 +65,12 @@ private struct FuzzedEngine {
       switch kind % 4 {
       case 0: try receiveChange(message)
       case 1: try receiveAcknowledgement(message)
-      // As the client, which takes an end without an error for a restart.
+      // The status is at least 1, because the client treats an end without an error as a restart.
       case 2: close(.watch, FirestoreError(StatusCode(rawValue: max(1, Int32(message.count))), ""))
       default: close(.write, FirestoreError(StatusCode(rawValue: max(1, Int32(message.count))), ""))
       }
     } catch {
-      // As the client: an invalid message ends the stream.
+      // Like the client, the target ends the stream after an invalid message.
       close(kind % 4 == 0 ? .watch : .write, .internalError(""))
     }
     try performActions()

@@ -1,7 +1,7 @@
 // A fuzz target. It accepts any bytes, must neither crash nor hang, and throws if its property does not hold.
 // The tests run each target over its corpus.
 
-/// A target, named by its corpus.
+/// A target. Its name is also the name of its corpus.
 enum FuzzTarget: String, CaseIterable, Sendable {
   case json, websocket, grpc, protobuf, paths, index
   case rules, messages, webchannel, longpoll, stream, realtimequery, query, export, inflation,

@@ -5,10 +5,10 @@ import NIOCore
 import NIOHPACK
 
 func fuzzGRPC(_ input: UnsafeRawBufferPointer) throws {
-  let whole = messages(of: [input[...]])
+  let complete = messages(of: [input[...]])
   let cut = input.isEmpty ? 0 : Int(input[0]) % (input.count + 1)
   let parts = messages(of: [input[..<cut], input[cut...]])
-  try require(whole == parts, "where bytes are cut changes the messages")
+  try require(complete == parts, "the division of the bytes changes the messages")
 
   let text = String(decoding: input, as: UTF8.self)
   var server = GRPCServerStream(

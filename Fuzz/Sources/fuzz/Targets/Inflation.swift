@@ -30,7 +30,7 @@ func fuzzInflation(_ input: UnsafeRawBufferPointer) throws {
         try Decompression.decompress(compressed, algorithm, limit: count)
       }
         == complete,
-      "what fits exactly is decompressed to something else")
+      "with an exact limit the output differs")
     guard count > 0 else { continue }
     let short = outcome { () throws(Decompression.Failure) in
       try Decompression.decompress(compressed, algorithm, limit: count - 1)

@@ -8,7 +8,7 @@ func fuzzJSON(_ input: UnsafeRawBufferPointer) throws {
   if let value = try? JSONValue(json: input) {
     let written = value.json()
     let again = try require(try? JSONValue(json: written), "written JSON is not read")
-    try require(again.json() == written, "writing changes what was written")
+    try require(again.json() == written, "writing again changes the JSON")
   }
   for rules in [JSONReader.NodeRules.write, .read] {
     guard let node = try? Node(json: input, rules) else { continue }

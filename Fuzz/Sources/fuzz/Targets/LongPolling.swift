@@ -1,4 +1,4 @@
-// Fuzz target: message chunks as parameters of long polls. In any order and with any repetition they are the
+// Fuzz target: message chunks as parameters of long polls. Chunks in any order and with any repetition assemble to the
 // same messages. Buffered bytes are bounded.
 
 import NIOHTTP1

@@ -7,13 +7,13 @@ import RealtimeModel
 func fuzzNodeStream(_ input: UnsafeRawBufferPointer) throws {
   guard let first = input.first else { return }
   let text = Array(input.dropFirst())
-  let whole: Node?
+  let complete: Node?
   do throws(JSONError) {
-    whole = try Node(json: text, .write)
+    complete = try Node(json: text, .write)
   } catch {
     // Each parser has its own depth limit, below the database's.
     if error.code == .tooDeep { return }
-    whole = nil
+    complete = nil
   }
   var reader = NodeStreamReader()
   var node = Node.empty
@@ -36,16 +36,16 @@ func fuzzNodeStream(_ input: UnsafeRawBufferPointer) throws {
     try reader.finish(take)
   } catch {
     if error.message.contains("levels deep") { return }
-    try require(whole == nil, "refused in pieces, accepted whole: \(error)")
+    try require(complete == nil, "rejected in chunks, accepted as a complete document: \(error)")
     return
   }
-  let accepted = try require(whole, "accepted in pieces, refused whole")
-  try require(node == accepted, "in pieces it says something else")
+  let accepted = try require(complete, "accepted in chunks, rejected as a complete document")
+  try require(node == accepted, "the chunks have another value")
   if node.containsDeferred { return }
 
   var writer = NodeStreamWriter()
   node.forEachLeaf { path, leaf in writer.row(path.keys, leaf) }
   writer.finish()
-  let again = try require(try? Node(json: writer.take(), .write), "written rows are refused")
-  try require(again == node, "written rows say something else")
+  let again = try require(try? Node(json: writer.take(), .write), "written rows are rejected")
+  try require(again == node, "written rows have another value")
 }

@@ -21,7 +21,7 @@ func fuzzQuery(_ input: UnsafeRawBufferPointer) throws {
     (try? Google_Firestore_V1_StructuredQuery(serializedBytes: bytes, options: .deep)) != nil,
     "only our codec reads a query")
   let written = try encode(structured)
-  let again = try require(decode(written), "a written query is refused")
+  let again = try require(decode(written), "a written query is rejected")
   try require(try encode(again) == written, "a written query is another query")
 
   let parents = QueriedDatabase.parents

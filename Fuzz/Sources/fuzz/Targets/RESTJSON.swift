@@ -1,5 +1,5 @@
-// Fuzz target: Firestore's messages as JSON. Accepted JSON is what the protobuf runtime reads, from the bytes
-// and from the JSON. Written as JSON again it reads as the same bytes. Rejected JSON fails with
+// Fuzz target: Firestore's messages as JSON. The protobuf runtime reads accepted JSON, and its binary form, as the same
+// message. The message is written as JSON again, and reads back as the same bytes. Rejected JSON fails with
 // INVALID_ARGUMENT.
 
 import FirestoreModel
@@ -22,7 +22,7 @@ func fuzzRESTJSON(_ input: UnsafeRawBufferPointer) throws {
     let wire = try FirestoreJSON.message(ByteBuffer(bytes: text), as: name)
     try compare(wire, text, name)
   } catch let error as FirestoreError {
-    try require(error.code == .invalidArgument, "\(error) is no INVALID_ARGUMENT")
+    try require(error.code == .invalidArgument, "\(error) is not INVALID_ARGUMENT")
   }
 
   guard let target = try? RequestTarget("/?" + String(decoding: text, as: UTF8.self)) else { return }
@@ -30,14 +30,14 @@ func fuzzRESTJSON(_ input: UnsafeRawBufferPointer) throws {
   var writer = WireWriter(capacity: 64)
   do {
     try FirestoreJSON.write(parameters, as: name, to: &writer)
-    try readAgain(writer.finish(), name)
+    try checkRoundTrip(writer.finish(), name)
   } catch let error as FirestoreError {
-    try require(error.code == .invalidArgument, "\(error) is no INVALID_ARGUMENT")
+    try require(error.code == .invalidArgument, "\(error) is not INVALID_ARGUMENT")
   }
 }
 
 private func compare(_ wire: ByteBuffer, _ text: [UInt8], _ name: MessageName) throws {
-  try readAgain(wire, name)
+  try checkRoundTrip(wire, name)
   guard let type = generated[name] else { return }
   let bytes = Array(wire.readableBytesView)
   let options = BinaryDecodingOptions.deep
@@ -50,15 +50,16 @@ private func compare(_ wire: ByteBuffer, _ text: [UInt8], _ name: MessageName) t
     (try? ours.canonicalBytes) == (try? theirs.canonicalBytes), "the protobuf runtime reads another \(name)")
 }
 
-private func readAgain(_ wire: ByteBuffer, _ name: MessageName) throws {
+private func checkRoundTrip(_ wire: ByteBuffer, _ name: MessageName) throws {
   var json = JSONWriter()
   do throws(FirestoreError) {
     try FirestoreJSON.write(wire, as: name, to: &json)
   } catch {
-    throw PropertyFailure(description: "what was read of \(name) cannot be written: \(error)")
+    throw PropertyFailure(description: "the message \(name) cannot be written: \(error)")
   }
   let again = try require(
-    try? FirestoreJSON.message(ByteBuffer(bytes: json.bytes), as: name), "written JSON of \(name) is refused")
+    try? FirestoreJSON.message(ByteBuffer(bytes: json.bytes), as: name),
+    "written JSON of \(name) is rejected")
   try require(again == wire, "written JSON of \(name) reads differently")
 }
 

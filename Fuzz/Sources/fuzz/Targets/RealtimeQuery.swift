@@ -27,7 +27,7 @@ func fuzzRealtimeQuery(_ input: UnsafeRawBufferPointer) throws {
     if let query = try? RESTQuery.query(target, isShallow: isShallow) { try check(query) }
   }
   var headers = HTTPHeaders()
-  // In the form of the codec: other names cannot occur.
+  // Other header names cannot occur, because the HTTP codec rejects them.
   if let header = target["header"], ResponseHeaderFilter.isSendable(header, "") {
     headers.add(name: header, value: target["value"] ?? "")
   }
@@ -47,7 +47,7 @@ func fuzzRealtimeQuery(_ input: UnsafeRawBufferPointer) throws {
 }
 
 private func check(_ query: QuerySpec) throws {
-  let again = try require(try? QuerySpec(wireFields: query.wireFields), "a query's wire form is refused")
+  let again = try require(try? QuerySpec(wireFields: query.wireFields), "a query's wire form is rejected")
   try require(again == query, "a query's wire form is another query")
   if query.showsAll { return }
   for location in locations {

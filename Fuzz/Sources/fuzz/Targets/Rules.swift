@@ -22,7 +22,7 @@ private func readRealtimeRules(_ bytes: [UInt8]) throws {
     for problem in error.problems {
       try require(
         (1...lines).contains(problem.line) && (1...bytes.count + 1).contains(problem.column),
-        "\(problem) is no place of the text")
+        "\(problem) is not a position of the text")
     }
     return
   }
@@ -30,9 +30,9 @@ private func readRealtimeRules(_ bytes: [UInt8]) throws {
   try decide(RealtimeRulesPolicy(ruleset))
   let plain = Array(file.strictText.utf8)
   try require((try? JSONValue(json: plain)) != nil, "the plain form is no JSON")
-  let again = try require(try? RulesFile(plain), "the plain form is refused")
+  let again = try require(try? RulesFile(plain), "the plain form is rejected")
   try require(again.strictText == file.strictText, "the plain form has another plain form")
-  try require(again.root.saysTheSame(as: file.root), "the plain form says something else")
+  try require(again.root.isEqual(to: file.root), "the plain form has other rules")
   try require(again.root.hasSameIndexes(as: file.root), "the plain form has other indexes")
 }
 
@@ -79,12 +79,12 @@ private struct LeafTreeView: TreeView {
 }
 
 extension RuleNode {
-  fileprivate func saysTheSame(as other: RuleNode) -> Bool {
+  fileprivate func isEqual(to other: RuleNode) -> Bool {
     read == other.read && write == other.write && validate == other.validate && indexes == other.indexes
       && children.count == other.children.count
-      && children.allSatisfy { other.children[$0.key]?.saysTheSame(as: $0.value) ?? false }
+      && children.allSatisfy { other.children[$0.key]?.isEqual(to: $0.value) ?? false }
       && wildcard?.name == other.wildcard?.name
-      && (wildcard?.node).map { other.wildcard?.node.saysTheSame(as: $0) ?? false } ?? true
+      && (wildcard?.node).map { other.wildcard?.node.isEqual(to: $0) ?? false } ?? true
   }
 }
 
@@ -94,11 +94,11 @@ private func readFirestoreRules(_ text: String) throws {
   } catch {
     try require(!error.issues.isEmpty, "a rejected file has no issue")
     let lines = text.utf8.count { $0 == 0x0A || $0 == 0x0D } + 1
-    // The place of an empty file is 0:0, as in Google's compiler.
+    // The position of an empty file is 0:0, as in Google's compiler.
     for position in error.issues.compactMap(\.position) where position.line != 0 || position.column != 0 {
       try require(
         (1...lines).contains(position.line) && (1...text.utf16.count + 1).contains(position.column),
-        "\(position) is no place of the text")
+        "\(position) is not a position of the text")
     }
     return
   }

@@ -13,13 +13,13 @@ func fuzzWebChannel(_ input: UnsafeRawBufferPointer) throws {
     for isPost in [false, true] {
       do throws(WebChannelError) {
         _ = try WebChannelOperation(isPost: isPost, target)
-      } catch { try require(error.status == 400 && !error.message.isEmpty, "\(error) says nothing") }
+      } catch { try require(error.status == 400 && !error.message.isEmpty, "\(error) has no message") }
     }
   }
   do {
     try check(try ForwardBody(ByteBuffer(bytes: input), limits: .small))
   } catch let error as WebChannelError {
-    try require(error.status == 400 && !error.message.isEmpty, "\(error) says nothing")
+    try require(error.status == 400 && !error.message.isEmpty, "\(error) has no message")
   }
   var conversation = Conversation()
   for byte in input.prefix(4096) { try conversation.step(byte) }
@@ -91,7 +91,7 @@ private struct Conversation {
     guard (try? session.receive([message], acknowledged: acknowledged, now: now)) != nil else { return }
     if !isFinished { sent.insert(number) }
     while let message = session.nextMessage() {
-      try require(!isFinished, "a message behind the end")
+      try require(!isFinished, "a message after the end")
       try require(message.getInteger(at: message.readerIndex) == nextMessage, "a message in another order")
       try require(sent.contains(nextMessage), "a message that nobody sent")
       nextMessage += 1
@@ -133,12 +133,12 @@ private struct Conversation {
     while let end = rest.firstIndex(of: 0x0A) {
       let length = try require(Int(String(decoding: rest[..<end], as: UTF8.self)), "a frame without a length")
       let chunk = rest[(end + 1)...].prefix(length)
-      try require(chunk.count == length && chunk.starts(with: Array("[[".utf8)), "a frame that is not whole")
+      try require(chunk.count == length && chunk.starts(with: Array("[[".utf8)), "an incomplete frame")
       let digits = chunk.dropFirst(2).prefix { (0x30...0x39).contains($0) }
       ids.append(try require(Int(String(decoding: digits, as: UTF8.self)), "an array without a number"))
       rest = rest[(end + 1 + length)...]
     }
-    try require(rest.isEmpty, "bytes behind the frames")
+    try require(rest.isEmpty, "bytes after the frames")
     return ids
   }
 }

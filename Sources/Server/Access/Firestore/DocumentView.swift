@@ -13,11 +13,11 @@ package protocol DocumentView {
   /// - Throws: the store's errors.
   func documentAfter(_ name: DocumentName) throws -> Document?
 
-  /// Whether the document exists before the operation. It is not decoded.
+  /// Whether the document exists before the operation. Does not decode the document.
   /// - Throws: the store's errors.
   func exists(_ name: DocumentName) throws -> Bool
 
-  /// The time of the operation. A commit has the time of its server timestamps, a read the time of the clock.
+  /// The time of the operation: for a commit the time of its server timestamps, for a read the current time.
   var time: Timestamp { get }
 
   /// The part of the operation to decide.

@@ -1,8 +1,8 @@
-// Cloud Firestore's part of the access contract: its operations and its errors.
+// The operations of Cloud Firestore that an access policy decides, and the errors of denied operations.
 
 package import FirestoreModel
 
-/// The types of Cloud Firestore for the access contract.
+/// The Cloud Firestore types that access policies use.
 package enum FirestoreAccess: AccessProduct {
   package typealias Operation = FirestoreOperation
   package typealias View = any DocumentView
@@ -58,9 +58,9 @@ package enum FirestoreOperation: AccessOperation {
   case showMissing(ParentName, collectionID: String)
   /// List the collections under a parent.
   case listCollections(ParentName)
-  /// Return the plan of a query. The query itself is decided in addition.
+  /// Return the plan of a query. Policies decide the query separately.
   case explain(Query)
-  /// Apply writes that succeed or fail one by one. Each write is decided in addition.
+  /// Apply writes that succeed or fail one by one. Policies decide each write separately.
   case batchWrite
 
   package var changesData: Bool {
@@ -109,13 +109,14 @@ package struct DocumentWrite: Sendable, Equatable {
     case update
     /// Delete the document, existing or missing.
     case delete
-    /// Validate a precondition without changing the document; decided like a read.
+    /// Validate a precondition without changing the document. Policies decide it like a read.
     case verify
   }
 
   /// The document.
   package var name: DocumentName
-  /// The kind of the write. A precondition determines it; without one, the stored document does.
+  /// The kind of the write. The precondition determines it. In a write without a precondition, the stored document
+  /// does.
   package var kind: Kind
   /// Whether a precondition determined the kind.
   package var isConditional: Bool

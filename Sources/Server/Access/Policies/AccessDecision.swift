@@ -18,14 +18,15 @@ package struct AccessDecision<Product: AccessProduct>: Sendable {
 
   /// Why the operation is denied; nil if it is allowed.
   package var denial: Denial?
-  /// The items that the decision read. When one of them changes, the decision about an open listen is made again. Items
-  /// that the listen itself selects may be omitted.
+  /// The items that the decision read. When one of them changes, the policy decides again about an open listen. Items
+  /// that are results of the listen may be omitted.
   package var dependencies: [Product.Resource]
-  /// Whether the decision read the time. Such a decision is made again before an open listen sends anything.
+  /// Whether the decision read the time. The policy then decides again before an open listen sends anything.
   package var dependsOnTime: Bool
   /// The evaluation behind the decision, for an observer of all decisions; nil unless it was requested.
   package var record: (any DecisionRecord)?
-  /// Where to continue if only a part of the operation is decided: see ``UnfinishedDecision``. Nil for a finished decision.
+  /// The state with which to continue if only a part of the operation is decided: see ``UnfinishedDecision``. Nil for a
+  /// finished decision.
   package var continuation: (any Sendable)?
 
   private init(_ denial: Denial?, _ dependencies: [Product.Resource], _ dependsOnTime: Bool) {
@@ -58,10 +59,10 @@ package struct AccessDecision<Product: AccessProduct>: Sendable {
 
 /// Thrown instead of a decision that would take long: only a part of the operation is decided, and nothing is allowed yet.
 ///
-/// The engine lets other operations run, then asks for the next part with ``DecisionPart/rest(_:)``. It must do so at the
-/// same version, or start again if one of the documents that were read has changed.
+/// The engine lets other operations run, then requests the next part with ``DecisionPart/rest(_:)``. It must do so at
+/// the same version, or start again if one of the documents that were read has changed.
 package struct UnfinishedDecision<Product: AccessProduct>: Error {
-  /// Where to continue. Only the policy knows the contents.
+  /// The state with which to continue. Only the policy knows its contents.
   package var continuation: any Sendable
   /// The items that the decision has read so far, apart from those that the operation names.
   package var dependencies: [Product.Resource]
@@ -69,11 +70,11 @@ package struct UnfinishedDecision<Product: AccessProduct>: Error {
 
 /// The part of an operation that a policy decides in one call.
 package enum DecisionPart: Sendable {
-  /// The complete operation, however long that takes.
+  /// The complete operation, without a limit of time.
   case all
   /// The first part.
   case start
-  /// The part after an unfinished decision.
+  /// The next part after an unfinished decision. The value is the `continuation` of that decision.
   case rest(any Sendable)
 }
 

@@ -1,5 +1,5 @@
-// The types by which one access contract serves both products. Cloud Firestore's are in `FirestoreAccess`, those of the
-// Realtime Database in `RealtimeAccess`.
+// An access product is Cloud Firestore or the Realtime Database, as access policies see it: its operations, its data
+// and its errors. `FirestoreAccess` and `RealtimeAccess` define the two products.
 
 /// A product whose operations access policies decide.
 package protocol AccessProduct: Sendable {
@@ -30,7 +30,7 @@ package protocol AccessProduct: Sendable {
 package protocol AccessOperation: Sendable {
   /// Whether the operation changes data.
   var changesData: Bool { get }
-  /// Whether only service accounts may perform the operation, whatever the policy.
+  /// Whether only service accounts may perform the operation, regardless of the policy.
   var isAdministrative: Bool { get }
   /// The text that a user receives for an administrative operation.
   var administrativeDenial: String { get }

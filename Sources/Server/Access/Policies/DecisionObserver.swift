@@ -15,7 +15,7 @@ package protocol DecisionObserver<Product>: Sendable {
   /// - Parameters:
   ///   - principal: the caller as it acts in the database's project.
   ///   - policy: the policy in force.
-  ///   - view: the state of the operation; nil if the caller alone decided.
+  ///   - view: the state of the operation; nil if the decision depends on the caller only.
   func observe(
     _ decision: AccessDecision<Product>, about operation: Product.Operation, of principal: Principal,
     by policy: any AccessPolicy<Product>, view: Product.View?)

@@ -11,7 +11,7 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
   /// Receives the decisions; nil for none.
   package let observer: (any DecisionObserver<Product>)?
 
-  /// Makes a pinned policy. A slot numbers the policies that it publishes itself.
+  /// Makes a pinned policy. A ``PolicySlot`` makes those that it publishes, and counts their versions.
   package init(
     policy: any AccessPolicy<Product>, version: UInt64, observer: (any DecisionObserver<Product>)? = nil
   ) {
@@ -32,9 +32,9 @@ package struct PinnedPolicy<Product: AccessProduct>: Sendable {
   /// - Parameters:
   ///   - principal: the principal as it acts in the database's project: see ``Principal/acting(in:)``.
   ///   - isObserved: whether the observer receives the decision. False for a decision that no client requested.
-  ///   - isRepeated: whether the observer has received a decision about the same request already. It receives this one
-  ///     only if it is a denial, and the evaluation is not counted for the coverage of rules.
-  ///   - view: the state of the operation. It is made only if the policy itself decides.
+  ///   - isRepeated: whether the observer has received a decision about the same request already. If so, the observer
+  ///     receives this decision only if it is a denial, and the evaluation is not counted for the coverage of rules.
+  ///   - view: the state of the operation. It is made only if the decision needs the policy.
   /// - Throws: ``UnfinishedDecision``, the errors of `view`.
   package func decide(
     _ principal: Principal, _ operation: Product.Operation, isObserved: Bool = true, isRepeated: Bool = false,

@@ -1,9 +1,9 @@
 // The policy directory holds the policy slots of all databases of a server.
 //
-// A slot that nobody uses is released, so that requests for unknown databases take no memory.
+// Unused slots are released, so that requests for unknown databases take no memory.
 //
-// Invariant: publications are ordered. Each slot's last policy is the one that the last publication gave it, so each
-// publication finds the slot at the version of the one before.
+// Invariant: publications run one at a time. Each publication to a slot therefore increases the slot's version by
+// exactly one.
 
 import Locking
 
@@ -13,14 +13,14 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     var defaultPolicy: any AccessPolicy<Product>
     var slots: [Product.Database: PolicySlot<Product>] = [:]
     /// The databases with a dedicated policy.
-    var ownPolicies: Set<Product.Database> = []
-    /// The number of slots from which the unused ones are released.
+    var dedicatedPolicies: Set<Product.Database> = []
+    /// The number of slots at which the directory releases the unused ones.
     var threshold = 256
 
     /// Removes the slots without a dedicated policy that only the directory holds.
     mutating func removeUnused() -> [PolicySlot<Product>] {
       var unused: [PolicySlot<Product>] = []
-      for database in Array(slots.keys) where !ownPolicies.contains(database) {
+      for database in Array(slots.keys) where !dedicatedPolicies.contains(database) {
         if let slot = removeIfUnused(database) { unused.append(slot) }
       }
       threshold = max(256, 2 * slots.count)
@@ -80,7 +80,7 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     publication.withLock { _ in
       let unused = state.withLock { state -> PolicySlot<Product>? in
         let slot = state.removeIfUnused(database)
-        if slot != nil { state.ownPolicies.remove(database) }
+        if slot != nil { state.dedicatedPolicies.remove(database) }
         return slot
       }
       withExtendedLifetime(unused) {}
@@ -93,7 +93,11 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     publication.withLock { _ in
       let slot = slot(of: database)
       let published = state.withLock { state in
-        if policy == nil { state.ownPolicies.remove(database) } else { state.ownPolicies.insert(database) }
+        if policy == nil {
+          state.dedicatedPolicies.remove(database)
+        } else {
+          state.dedicatedPolicies.insert(database)
+        }
         return policy ?? state.defaultPolicy
       }
       publish(published, to: slot)
@@ -105,13 +109,13 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     publication.withLock { _ in
       let slots = state.withLock { state in
         state.defaultPolicy = policy
-        return state.slots.filter { !state.ownPolicies.contains($0.key) }.map(\.value)
+        return state.slots.filter { !state.dedicatedPolicies.contains($0.key) }.map(\.value)
       }
       for slot in slots { publish(policy, to: slot) }
     }
   }
 
-  /// Called within a publication, which is the only one that changes slots.
+  /// The caller holds the lock of `publication`, so no other publication changes the slot.
   private func publish(_ policy: any AccessPolicy<Product>, to slot: PolicySlot<Product>) {
     let before = slot.current.version
     precondition(

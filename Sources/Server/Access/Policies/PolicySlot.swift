@@ -1,7 +1,7 @@
 // A policy slot holds the policy of one database. The policy can be replaced while the database serves requests.
 //
-// Invariant: versions increase with every publication. `publish` calls the observers after the new policy is in force
-// and before it returns, so an observer that reads `current` sees this policy or a later one.
+// Invariant: versions increase with every publication. `publish` calls the observers after the new policy is in force,
+// and before it returns. An observer that reads `current` sees this policy or a later one.
 
 import Locking
 

@@ -27,7 +27,8 @@ package struct LockedPolicy<Product: AccessProduct>: AccessPolicy {
     _ principal: Principal, _ operation: Product.Operation, view: Product.View
   ) -> AccessDecision<Product> {
     principal.identity == .nobody
-      ? .deny(Product.credentialsRequired, reason: "the database has no rules, and the caller no credentials")
+      ? .deny(
+        Product.credentialsRequired, reason: "the database has no rules, and the caller has no credentials")
       : .deny(reason: "the database has no rules")
   }
 

@@ -1,4 +1,4 @@
-// The claims of a token, converted once to the values of both products.
+// The claims of a token, converted once to values of Cloud Firestore and of the Realtime Database.
 //
 // Invariant: the claims are immutable and shared, so that copying a principal copies a reference.
 
@@ -12,8 +12,8 @@ package final class Claims: Hashable, Sendable, ExpressibleByDictionaryLiteral {
   package let json: JSONObject
   /// The claims as a value of Cloud Firestore.
   package let fields: MapValue
-  /// The claims as a value of the Realtime Database. Nulls and empty objects are omitted, and keys are not validated: a
-  /// claim may be named by a URL.
+  /// The claims as a value of the Realtime Database. Nulls and empty objects are omitted. Keys are not validated,
+  /// because the name of a claim may be a URL.
   package let node: Node
 
   /// Converts claims.

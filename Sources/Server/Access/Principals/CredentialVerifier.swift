@@ -1,5 +1,5 @@
-// A credential verifier turns the token of a request into a principal. The emulator's tokens are one implementation, the
-// tokens of accounts and service accounts another.
+// A credential verifier turns the token of a request into a principal. `EmulatorTokens` implements it for the emulator.
+// Another implementation verifies the tokens of users and service accounts.
 
 /// Verifies the tokens of requests.
 package protocol CredentialVerifier: Sendable {
@@ -34,9 +34,9 @@ package struct InvalidCredential: Error, Equatable {
     self.reason = reason
   }
 
-  /// Returns the one token of a request, which may contain it at several places; nil if it contains none.
-  /// - Throws: ``InvalidCredential`` if the tokens differ. If one were chosen, a proxy and the server could see different
-  ///   callers.
+  /// Returns the token of a request; nil if it contains none. A request may contain the same token at several places.
+  /// - Throws: ``InvalidCredential`` if the tokens differ. If the server chose one of them, a proxy could choose
+  ///   another one and see a different caller.
   package static func singleToken<Token: StringProtocol>(
     _ tokens: [Token]
   ) throws(InvalidCredential) -> Token? {

@@ -1,5 +1,5 @@
-// The principal on whose behalf an operation runs. Endpoints derive it from credentials, and both engines and all
-// policies decide by it.
+// The principal on whose behalf an operation runs. Endpoints derive it from credentials. Both engines and all policies
+// use it to decide about operations.
 //
 // Invariant: a principal with a project has rights in that project only. `acting(in:)` reduces it to nobody in every
 // other project.
@@ -55,7 +55,8 @@ package struct Principal: Hashable, Sendable {
     Principal(.user(User(id: id, claims: claims)))
   }
 
-  /// The principal as it acts in a project: itself, or nobody if its credentials are for another project.
+  /// The principal as it acts in a project: the same principal, or ``nobody`` if its credentials are for another
+  /// project.
   package func acting(in project: String) -> Principal {
     guard let own = self.project else { return self }
     return own.utf8.elementsEqual(project.utf8) ? self : .nobody
@@ -103,8 +104,8 @@ package struct User: Hashable, Sendable {
   package let id: String
   /// The claims of the verified token.
   package let claims: Claims
-  /// Whether the claims are the complete value of `auth` in the rules of the Realtime Database: an administrator acts as
-  /// this user, or a database secret has signed the user's token.
+  /// Whether the claims are the complete value of `auth` in the rules of the Realtime Database. True if an
+  /// administrator acts as this user, or if a database secret has signed the user's token.
   package let isOverride: Bool
 
   /// Makes a user.

@@ -1,8 +1,8 @@
-// The Realtime Database's part of the access contract: its operations and its errors.
+// The operations of the Realtime Database that an access policy decides, and the errors of denied operations.
 
 package import RealtimeModel
 
-/// The types of the Realtime Database for the access contract.
+/// The Realtime Database types that access policies use.
 package enum RealtimeAccess: AccessProduct {
   package typealias Operation = TreeOperation
   package typealias View = any TreeView
@@ -38,7 +38,8 @@ package enum TreeOperation: AccessOperation {
   /// Replace the value at a location if it equals a known value. The error for another value shows the location, so
   /// the engine also requests a decision about reading it, as a separate operation.
   case conditionalWrite(Path)
-  /// Write at these locations when the client disconnects. Decided when it is registered and when it runs.
+  /// Write at these locations when the client disconnects. Policies decide it when it is registered, and again when it
+  /// runs.
   case onDisconnect([Path])
 
   /// The locations that the operation reads or writes.

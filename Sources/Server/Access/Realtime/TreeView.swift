@@ -12,8 +12,9 @@ package enum TreeState: Sendable, Hashable {
 
 /// The tree before and after an operation, at one version. Every member's cost is bounded by its result.
 ///
-/// The engine records what a decision about a listen reads from the state before, and makes the decision again when one of
-/// these answers changes. So a decision about the Realtime Database need not name the paths that it has read.
+/// While a policy decides about a listen, the engine records the results of these members for the state before the
+/// operation. When one of the results changes, the policy decides again. A decision about the Realtime Database
+/// therefore need not name the paths that it has read.
 package protocol TreeView {
   /// The leaf at a location, or whether it has children.
   /// - Throws: the store's errors.
@@ -24,14 +25,14 @@ package protocol TreeView {
   func priority(at path: Path, _ state: TreeState) throws -> Priority?
 
   /// The keys of children in key order, at most `limit`.
-  /// - Parameter after: the key after which they begin; nil for the first.
+  /// - Parameter after: the keys begin after this one; nil to begin with the first key.
   /// - Throws: the store's errors.
   func childKeys(
     at path: Path, after: ChildKey?, limit: Int, _ state: TreeState
   ) throws -> [ChildKey]
 
-  /// The time of the operation in milliseconds since 1970. A write has the time of its server values, a read
-  /// the time of the clock.
+  /// The time of the operation in milliseconds since 1970. For a write it is the time of its server values, for a read
+  /// the current time.
   var now: Int64 { get }
 
   /// The work that the decision may spend while other operations wait; nil if no operation waits.

@@ -1,4 +1,4 @@
-// The log damage check detects damaged logs that would lose acknowledged writes. It runs before RocksDB opens
+// The log damage check detects damaged logs whose replay would lose acknowledged writes. It runs before RocksDB opens
 // the directory.
 //
 // RocksDB replays its write-ahead log up to the first damaged record and drops the rest. This is correct
@@ -20,9 +20,9 @@ internal import OrderedStore
 struct IncompleteLogEnd: Equatable {
   /// The path of the log.
   var file: String
-  /// Where the record begins, in bytes.
+  /// The offset at which the record begins, in bytes.
   var offset: Int
-  /// The bytes from there to the end of the file.
+  /// The number of bytes from the offset to the end of the file.
   var bytes: Int
 
   /// The report for the operator.
@@ -86,9 +86,8 @@ struct LogDamage {
         "\(directory)/\(manifest), which CURRENT names, is missing; restore the directory from a backup")
     }
     let scan = try LogScan(directory + "/" + manifest, isManifest: true)
-    // RocksDB itself detects all other damage of a manifest. It takes only this one for the end of an
-    // unfinished write: a fragment that claims more bytes than the file has, although complete records
-    // follow.
+    // RocksDB itself detects all other damage of a manifest. It misses one case: a fragment claims more bytes than the
+    // file has, although complete records follow. RocksDB takes such a fragment for an unfinished write.
     guard let offset = scan.damage, scan.damageOverruns, scan.newestAfterDamage != nil else {
       return scan
     }
@@ -101,8 +100,7 @@ struct LogDamage {
     _ options: OpaquePointer, _ manifest: String, _ state: LogScan
   ) throws -> IncompleteLogEnd? {
     let logs = names.compactMap { name in logNumber(name).map { (name, $0) } }.sorted { $0.1 < $1.1 }
-    // A log with a number below `oldestLog` does not count. It may remain after its rows were written to
-    // tables.
+    // Logs with a number below `oldestLog` are ignored. Such a log may remain after its rows were written to tables.
     guard logs.contains(where: { $0.1 >= state.oldestLog }) || manifest == LogDamage.firstManifest else {
       throw StoreError(
         .corrupted,
@@ -134,8 +132,8 @@ struct LogDamage {
         + "the file there and remove the .log files of higher numbers")
   }
 
-  /// Checks that no log is missing before the first needed log. Its first sequence number must directly
-  /// follow the manifest's last one, or be lower.
+  /// Checks that no log is missing before the first needed log. The first sequence number of `log` must directly follow
+  /// the manifest's last one, or be lower.
   private func checkNoLogIsMissing(_ state: LogScan, _ first: UInt64, _ log: String) throws {
     guard first > state.lastSequence + 1 else { return }
     throw StoreError(

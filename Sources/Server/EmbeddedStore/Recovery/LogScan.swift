@@ -31,14 +31,14 @@ struct LogScan {
   /// Maximum number of damaged blocks that are searched byte by byte for the next record.
   private static let maximumSearchedBlocks = 8
 
-  /// A record of which the first fragment has been read and the last has not.
+  /// A record whose first fragment has been read, but whose last fragment has not.
   private struct OpenRecord {
     var prefix: [UInt8] = []
     var isAfterDamage: Bool
   }
 
   private let isManifest: Bool
-  /// The number of bytes that are kept of the beginning of a record.
+  /// The number of bytes that the scan keeps from the beginning of a record.
   private var prefixLimit: Int { isManifest ? 256 : 12 }
   private var openRecord: OpenRecord?
   private var searched = 0

@@ -6,7 +6,7 @@
 //   - strings: the database identity (8193) and the name of the key order (1);
 //   - numbers: the log number (2), the last sequence number (4), and others that are skipped (3, 9, 10, 203);
 //   - files and their properties, which are not read.
-// All rows of logs below the log number are in tables.
+// Logs with a number below the log number are not needed, because all their rows are in tables.
 
 /// The log number and sequence number of one manifest record.
 struct ManifestRecord {

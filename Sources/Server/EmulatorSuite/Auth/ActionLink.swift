@@ -1,4 +1,5 @@
-// The page behind the links in the emulator's e-mails. It applies the code of the link, and redirects to the app.
+// An action link is a link in an e-mail of the Auth emulator. Its page applies the code of the link, and redirects to
+// the app.
 
 import Identity
 import IdentityEndpoints
@@ -7,7 +8,7 @@ import NIOCore
 import NIOHTTP1
 import Ports
 
-/// A request for the page of a link.
+/// A request for the page of an action link.
 struct ActionLink {
   private let request: HTTPRequest
   private let service: IdentityService

@@ -122,8 +122,8 @@ package struct AuthExports: Sendable {
     }
   }
 
-  private static func error(_ error: any Error, _ what: String) -> FirestoreError {
+  private static func error(_ error: any Error, _ problem: String) -> FirestoreError {
     if let error = error as? FirestoreError { return error }
-    return .invalidArgument("\(what): \(error)")
+    return .invalidArgument("\(problem): \(error)")
   }
 }

@@ -198,7 +198,8 @@ package struct EmulatorDataDirectory: Sendable {
     var read: Set<String> = []
     for (database, name) in files {
       let path = try await ExportFiles.blocking(.invalidArgument) { try source.path(name, in: source.root) }
-      // No file is imported twice. So the size of the files bounds the work, however often the manifest names them.
+      // No file is imported twice. The size of the files therefore bounds the work, even if the manifest names a file
+      // many times.
       guard read.insert(path).inserted else {
         throw .invalidArgument("The export names \(path) for more than one database.")
       }

@@ -68,7 +68,7 @@ extension ExportDirectory {
     let isComplete = ExportFiles.exists("\(directory)/\(ExportManifest.fileName)")
     guard let lock = try DirectoryLock.take(directory) else {
       if isComplete { return }
-      throw isHeld(directory)
+      throw lockedError(directory)
     }
     try withExtendedLifetime(lock) {
       // If recovery fails, for example on a read-only disk, a complete export can still be read.

@@ -4,7 +4,7 @@
 //
 // Invariants
 //   1. One process at a time replaces the contents of a directory.
-//   2. At every moment, a power cut or the end of the process leaves the old or the new export complete, possibly in a
+//   2. After a power cut or the end of the process at any moment, the old or the new export is complete. It may be in a
 //      folder from which the next export recovers it (`ExportDirectory+Recovery.swift`).
 //   3. An export is on disk before its caller is notified.
 
@@ -18,6 +18,7 @@ import FirestoreModel
   import Darwin
 #endif
 
+/// A directory that receives a new export.
 struct ExportDirectory: Sendable {
   private let path: String
   private let lock: DirectoryLock
@@ -32,11 +33,11 @@ struct ExportDirectory: Sendable {
     try Self.checkKind(of: path)
     try ExportFiles.makeDirectories(path)
     let real = try Self.realPath(of: path)
-    guard let lock = try DirectoryLock.take(real) else { throw Self.isHeld(path) }
+    guard let lock = try DirectoryLock.take(real) else { throw Self.lockedError(path) }
     try Self.recover(real)
     let names = try ExportFiles.names(in: real)
     guard names.contains(ExportManifest.fileName) || names.isEmpty else {
-      throw Self.holdsNoExport(path)
+      throw Self.noExportError(path)
     }
     self.path = real
     self.lock = lock
@@ -67,7 +68,7 @@ struct ExportDirectory: Sendable {
     return real
   }
 
-  private static func holdsNoExport(_ path: String) -> FirestoreError {
+  private static func noExportError(_ path: String) -> FirestoreError {
     .failedPrecondition(
       "\(path) is not empty and holds no export (no \(ExportManifest.fileName)), so it is not replaced. Choose "
         + "another directory, or empty this one.")
@@ -79,11 +80,11 @@ struct ExportDirectory: Sendable {
     try checkKind(of: path)
     guard ExportFiles.exists(path) else { return try ExportFiles.checkMakingDirectories(path) }
     let real = try realPath(of: path)
-    guard try isExportOrEmpty(real) else { throw holdsNoExport(path) }
+    guard try isExportOrEmpty(real) else { throw noExportError(path) }
     try ExportFiles.checkWriting(real)
   }
 
-  static func isHeld(_ path: String) -> FirestoreError {
+  static func lockedError(_ path: String) -> FirestoreError {
     .failedPrecondition("Another process is exporting to \(path). Wait for it, or choose another directory.")
   }
 
@@ -120,7 +121,7 @@ struct ExportDirectory: Sendable {
     lock.release()
   }
 
-  /// Undoes a failed replacement as far as possible. Recovery does the rest.
+  /// Undoes a failed replacement as far as possible. The next recovery undoes the remaining steps.
   private func undo(_ old: String, _ new: String) {
     do throws(ExportFiles.Failure) {
       if ExportFiles.exists(new) {

@@ -7,6 +7,7 @@ import RealtimeEndpoints
 import RealtimeEngine
 import RealtimeModel
 
+/// Exports and imports the Realtime Databases of an emulator.
 struct RealtimeExports: Sendable {
   private static let chunkBytes = 256 << 10
 
@@ -35,7 +36,7 @@ struct RealtimeExports: Sendable {
         // The descriptor is closed after success and after an error.
         let isComplete = failure == nil
         try await ExportFiles.blocking(.internalError) {
-          if isComplete { try ExportFiles.finish(file, path) } else { ExportFiles.drop(file) }
+          if isComplete { try ExportFiles.finish(file, path) } else { ExportFiles.closeUnfinished(file) }
         }
         if let failure { throw failure }
       }
@@ -81,9 +82,9 @@ struct RealtimeExports: Sendable {
     }
   }
 
-  private static func error(_ error: any Error, _ what: String) -> FirestoreError {
+  private static func error(_ error: any Error, _ problem: String) -> FirestoreError {
     if let error = error as? FirestoreError { return error }
-    if let error = error as? RealtimeError { return .invalidArgument("\(what): \(error)") }
-    return .internalError("\(what): \(error)")
+    if let error = error as? RealtimeError { return .invalidArgument("\(problem): \(error)") }
+    return .internalError("\(problem): \(error)")
   }
 }

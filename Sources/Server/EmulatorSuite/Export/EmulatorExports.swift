@@ -3,7 +3,7 @@
 // Invariants
 //   1. An export shows one consistent state.
 //   2. An import writes nothing unless all of its records can be read.
-//   3. Memory is bounded, whatever the size of the database.
+//   3. Memory is bounded, independent of the size of the database.
 
 import Access
 import BlockLog
@@ -11,6 +11,7 @@ import FirestoreEngine
 import FirestoreModel
 import NIOConcurrencyHelpers
 
+/// Exports and imports the Firestore databases of one engine.
 struct EmulatorExports: Sendable {
   /// Bytes of records that are read at a time.
   private static let batchBytes = 4 << 20
@@ -46,7 +47,7 @@ struct EmulatorExports: Sendable {
     let failure = await write(database, to: state)
     // The descriptor is closed after success and after an error.
     try await ExportFiles.blocking(.internalError) {
-      if failure == nil { try ExportFiles.finish(file, output) } else { ExportFiles.drop(file) }
+      if failure == nil { try ExportFiles.finish(file, output) } else { ExportFiles.closeUnfinished(file) }
     }
     if let failure { throw failure }
     let (log, count) = state.withLockedValue { ($0.log, $0.count) }
@@ -70,7 +71,7 @@ struct EmulatorExports: Sendable {
   func isEmpty(_ database: DatabaseName) async throws(FirestoreError) -> Bool {
     let isEmpty = NIOLockedValueBox(true)
     do {
-      try await engine.runQuery(try Self.everything(in: database, limit: 1), as: .administrator) { page in
+      try await engine.runQuery(try Self.allDocuments(in: database, limit: 1), as: .administrator) { page in
         if !page.documents.isEmpty { isEmpty.withLockedValue { $0 = false } }
       }
     } catch {
@@ -79,7 +80,7 @@ struct EmulatorExports: Sendable {
     return isEmpty.withLockedValue { $0 }
   }
 
-  private static func everything(in database: DatabaseName, limit: Int? = nil) throws -> Query {
+  private static func allDocuments(in database: DatabaseName, limit: Int? = nil) throws -> Query {
     Query(
       parent: try ParentName(parsing: "\(database)/documents"),
       StructuredQuery(from: [.init("", allDescendants: true)], limit: limit))
@@ -90,7 +91,7 @@ struct EmulatorExports: Sendable {
     _ database: DatabaseName, to output: NIOLockedValueBox<ExportOutput>
   ) async -> FirestoreError? {
     do {
-      try await engine.runQuery(try Self.everything(in: database), as: .administrator) { page in
+      try await engine.runQuery(try Self.allDocuments(in: database), as: .administrator) { page in
         let documents = page.documents
         // A page limits only the stored size of its documents. Their records may be far larger, so `output` writes them
         // in chunks.
@@ -138,7 +139,7 @@ struct EmulatorExports: Sendable {
     }
   }
 
-  /// Returns the first of the writes, as many as fit into one commit, but at least one.
+  /// Returns as many of the first writes as fit into one commit, but at least one.
   private func nextBatch(of writes: ArraySlice<Write>) -> ArraySlice<Write> {
     var bytes = 0
     let batch = writes.prefix(Self.batchDocuments).prefix { write in
@@ -148,8 +149,8 @@ struct EmulatorExports: Sendable {
     return batch.isEmpty ? writes.prefix(1) : batch
   }
 
-  /// Commits writes. If they exceed a limit together, each half is committed separately, since only the database
-  /// knows the size of a commit: it depends on indexes and on replaced documents. A single rejected write is an
+  /// Commits writes. If they exceed a limit together, commits each half separately. The size cannot be checked before,
+  /// since it depends on indexes and replaced documents, which only the database knows. A single rejected write is an
   /// error.
   private func commit(
     _ writes: ArraySlice<Write>, in database: DatabaseName, from path: String

@@ -9,17 +9,17 @@ extension ExportEntity {
   /// limit's error.
   private static let maximumDepth = 40
 
-  private static let broken = FirestoreError.invalidArgument("Invalid record")
+  private static let invalidRecord = FirestoreError.invalidArgument("Invalid record")
 
-  /// The remaining limits of a document during decoding. They bound its stored size and its memory, whatever the size
-  /// of its record.
+  /// The remaining limits of a document during decoding. They bound its stored size and its memory, independent of the
+  /// size of its record.
   private struct DecodingLimit {
     /// Maximum size of a row in the store, in bytes.
     private static let rowBytes = 16 << 20
     /// Minimum bytes of a value in a row, in addition to its text.
     static let valueBytes = 4
-    /// Maximum memory of a document. A value takes far more bytes in memory than in a row: a row of 16 MiB can contain
-    /// a million maps with a short field, each of which takes some 200 bytes of memory.
+    /// Maximum memory of a document. A value takes far more bytes in memory than in a row. For example, a row of 16 MiB
+    /// can contain a million maps with a short field, and each map takes some 200 bytes of memory.
     private static let memoryBytes = 512 << 20
     /// Memory of an array or a string in addition to its contents.
     private static let heapOverheadBytes = 48
@@ -101,7 +101,7 @@ extension ExportEntity {
       default: try reader.skip(tag)
       }
     }
-    guard entity.path.isDocument else { throw broken }
+    guard entity.path.isDocument else { throw invalidRecord }
     entity.fields = properties.map
     return entity
   }
@@ -179,7 +179,7 @@ extension ExportEntity {
     mutating func read(
       _ message: ProtobufReader, _ project: String?, depth: Int, _ limit: inout DecodingLimit
     ) throws(FirestoreError) {
-      guard depth < ExportEntity.maximumDepth else { throw ExportEntity.broken }
+      guard depth < ExportEntity.maximumDepth else { throw ExportEntity.invalidRecord }
       var reader = message
       var meaning: Meaning?
       var name = ""
@@ -194,7 +194,7 @@ extension ExportEntity {
         default: try reader.skip(tag)
         }
       }
-      guard let content else { throw ExportEntity.broken }
+      guard let content else { throw ExportEntity.invalidRecord }
       if meaning == .emptyList { return try add(Field(name: name, isArray: true), &limit) }
       let value = try ExportEntity.value(content, meaning, project, depth: depth, &limit)
       guard isElement else { return try add(Field(name: name, single: value), &limit) }
@@ -290,7 +290,7 @@ extension ExportEntity {
     // a document.
     guard let document = DocumentName(database: name, path: ResourcePath(segments)),
       try DocumentName(parsing: document.description) == document
-    else { throw broken }
+    else { throw invalidRecord }
     return document
   }
 }

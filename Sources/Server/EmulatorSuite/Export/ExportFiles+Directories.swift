@@ -108,7 +108,7 @@ extension ExportFiles {
     guard rename(path, other) == 0 else { throw Failure("move \(path) to", other) }
   }
 
-  /// Removes those directories that are empty, and ignores the others.
+  /// Removes the empty ones of some directories.
   static func removeEmpty(_ paths: [String]) { for path in paths { rmdir(path) } }
 
   /// Removes a file or a directory tree. Links are not followed.

@@ -15,6 +15,7 @@ import NIOPosix
   import Darwin
 #endif
 
+/// Functions that read and write the files of exports.
 enum ExportFiles {
   /// The error of a system call.
   struct Failure: Error {
@@ -23,7 +24,7 @@ enum ExportFiles {
     var path: String
     var number: Int32
 
-    /// - Parameter number: the system's error number; by default that of the last call.
+    /// - Parameter number: the system's error number; by default the number of the last failed call.
     init(_ action: String, _ path: String, _ number: Int32 = errno) {
       self.action = action
       self.path = path
@@ -65,7 +66,7 @@ enum ExportFiles {
     try finish(file, path)
   }
 
-  /// Creates an empty file. The caller must pass its descriptor to `finish` or `drop`.
+  /// Creates an empty file. The caller must pass its descriptor to `finish` or `closeUnfinished`.
   static func create(_ path: String) throws(Failure) -> Int32 {
     let file = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
     guard file >= 0 else { throw Failure("create", path) }
@@ -112,7 +113,7 @@ enum ExportFiles {
   }
 
   /// Closes the descriptor of a file that is no longer needed.
-  static func drop(_ file: Int32) { close(file) }
+  static func closeUnfinished(_ file: Int32) { close(file) }
 
   /// The time in microseconds since 1970.
   static var microseconds: Int64 {

@@ -10,6 +10,7 @@ import FirestoreModel
 import FirestoreWire
 import NIOCore
 
+/// Encodes and decodes the metadata files of an export.
 enum ExportMetadata {
   static let version: UInt8 = 0x33
   static let kindDirectory = "all_namespaces/all_kinds"

@@ -1,4 +1,5 @@
-// Requests that load security rules, the stored sources, and the issues of the response.
+// A rules request loads security rules into the emulator. This file also stores the loaded sources by project, and
+// encodes the issues of rules in the response.
 
 import FirestoreEndpoints
 import JSON
@@ -59,7 +60,7 @@ final class RulesSources: Sendable {
   >([:])
 
   /// Stores the rules of a project.
-  /// - Throws: RESOURCE_EXHAUSTED for one project more than the server holds rules for.
+  /// - Throws: RESOURCE_EXHAUSTED if the server already holds the rules of the maximum number of projects.
   func set(
     _ files: [FirestoreRulesFile], _ ruleset: FirestoreRuleset, of project: String
   ) throws(FirestoreError) {

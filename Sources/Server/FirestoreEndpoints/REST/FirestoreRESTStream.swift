@@ -39,7 +39,7 @@ final class FirestoreRESTStream: CallResponder {
   init(_ responder: HTTPResponder, of message: MessageName) {
     self.responder = responder
     // Results are held in JSON too, which takes up to twice as many bytes.
-    memory = CallMemory(pages: responder.pages, factor: 2)
+    memory = CallMemory(pages: responder.pageMemory, factor: 2)
     self.message = message
   }
 
@@ -62,7 +62,7 @@ final class FirestoreRESTStream: CallResponder {
       return (state.held, state.hasBegun, state.isFinished)
     }
     if wasFinished { return }
-    responder.pages.count(from: rest.readableBytes, to: 0)
+    responder.pageMemory.count(from: rest.readableBytes, to: 0)
     let error = status.code == .ok ? nil : FirestoreError(status)
     if hasBegun {
       var rest = rest
@@ -101,11 +101,11 @@ final class FirestoreRESTStream: CallResponder {
         state.held.writeBytes(element)
       }
       guard state.held.readableBytes > Self.maximumHeldBytes || state.hasBegun else {
-        responder.pages.count(from: before, to: state.held.readableBytes)
+        responder.pageMemory.count(from: before, to: state.held.readableBytes)
         return .hold
       }
       // The exchange counts the bytes that it sends.
-      responder.pages.count(from: before, to: 0)
+      responder.pageMemory.count(from: before, to: 0)
       defer {
         state.held = ByteBuffer()
         state.hasBegun = true

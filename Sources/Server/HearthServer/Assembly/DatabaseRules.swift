@@ -33,7 +33,7 @@ struct DatabaseRules {
     }
   }
 
-  /// Whether no file names rules.
+  /// Whether the configuration names no rules files.
   var isEmpty: Bool { rulesets.isEmpty }
 
   /// Stores the rules that differ from the stored ones. They are in force when this returns.

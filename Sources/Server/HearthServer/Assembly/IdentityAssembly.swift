@@ -136,7 +136,8 @@ struct IdentityAssembly: Sendable {
       services, handlers: [CredentialsHandler(production.authority.accounts)])
     let protocols = service.protocols(limits)
     do {
-      // The store's lock shows that no other server uses the directory, so an existing file is left from a killed one.
+      // The store's lock shows that no other server uses the directory, so an existing file remains from a killed
+      // server.
       try? FileManager.default.removeItem(atPath: path)
       let port = try await ListeningPort.bind(
         socketPath: path, protocols: protocols, limits: limits, group: MultiThreadedEventLoopGroup.singleton,

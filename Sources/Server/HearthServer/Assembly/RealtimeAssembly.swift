@@ -17,7 +17,7 @@ struct RealtimeAssembly: Sendable {
 
   /// - Parameters:
   ///   - verifier: verifies the credentials of callers; nil for an emulator, which trusts them.
-  ///   - denials: receive the denied operations.
+  ///   - denials: the logs that receive the denied operations.
   init(
     _ configuration: HearthConfiguration, store: any OrderedStore, verifier: (any CredentialVerifier)?,
     denials: ServerDenials, limits: PortLimits, log: Logger

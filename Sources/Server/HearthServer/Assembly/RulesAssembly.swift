@@ -49,7 +49,7 @@ struct FirestoreRules {
     return "\(path):\(position.line):\(position.column): \(issue.text)"
   }
 
-  /// Whether no file names rules.
+  /// Whether the configuration names no rules files.
   var isEmpty: Bool { rulesets.isEmpty }
 
   /// Releases the rules in all databases.

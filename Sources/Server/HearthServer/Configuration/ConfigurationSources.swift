@@ -1,5 +1,5 @@
-// The sources of a configuration, in order of precedence: flag, HEARTH_* variable, firebase.json, default. An
-// invalid value is an error that names its source. The next source is not used instead.
+// The sources of a configuration, in order of precedence: flag, HEARTH_* variable, firebase.json, default. An invalid
+// value is an error that names its source. The server does not fall back to the next source.
 
 public import Logging
 

@@ -1,11 +1,13 @@
 // A project's firebase.json. The server reads the emulators' hosts and ports, the index files, and the files with
 // security rules.
 //
-// Invariant: rules are never silently ignored. A form of naming rules that this server does not support is an error.
+// Invariant: rules are never silently ignored. If the file names rules in a form that this server does not support,
+// that is an error.
 
 import JSON
 import RealtimeModel
 
+/// The settings of a firebase.json that the server uses.
 struct FirebaseJSON: Equatable {
   struct Emulator: Equatable {
     var host: String?
@@ -25,8 +27,8 @@ struct FirebaseJSON: Equatable {
   /// Parses a file.
   /// - Parameter path: the name of the file, for messages.
   init(_ bytes: [UInt8], path: String) throws(HearthError) {
-    // This parser rejects duplicate members, because one of them could hide another that names rules. It also
-    // adds line and column to errors.
+    // This parser rejects duplicate members, because a duplicate could hide the member that names rules. It also adds
+    // line and column to errors.
     _ = try LocatedJSON.parse(bytes, path: path)
     let json: JSONValue
     do {

@@ -209,7 +209,7 @@ struct IndexesJSON {
 
   // MARK: Parts
 
-  /// The members that select how a field is indexed. `mode` is an old name that replaces the others.
+  /// The members that select how a field is indexed. `mode` is the old form of all of them.
   private static let modes = ["order", "arrayConfig", "vectorConfig", "searchConfig", "mode"]
   /// The members of an index that describe it apart from its fields.
   private static let properties = ["density", "multikey", "apiScope"]

@@ -29,7 +29,8 @@ struct DenialsHandler: FirestoreRouteHandler {
 
   private static let prefix = "/hearth/v1/"
   private static let maximumPageSize = 300
-  /// Rules of the Realtime Database may be larger than those of Firestore.
+  /// The maximum size of a request's body, in bytes. Rules of the Realtime Database may be larger than those of
+  /// Firestore.
   private static let maximumBodyBytes = 2 << 20
 
   func serve(_ request: HTTPRequest, _ responder: HTTPResponder) -> Bool {

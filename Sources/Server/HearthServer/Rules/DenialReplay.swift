@@ -1,11 +1,11 @@
-// Decides the denials that a running server has logged by draft rules, for `hearth rules replay`.
+// Decides the denied requests that a running server has logged, by draft rules, for `hearth rules replay`.
 
 import JSON
 import NIOHTTP1
 
 /// The logged denials of one database on a running server.
 package struct DenialReplay: Sendable {
-  /// A denial, decided by the draft rules.
+  /// A denied request, as the draft rules decide it.
   package struct Result: Sendable, Hashable {
     /// The verdict of the draft rules.
     package enum Verdict: String, Sendable {

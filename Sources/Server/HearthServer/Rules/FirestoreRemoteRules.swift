@@ -1,4 +1,4 @@
-// The rules of a Cloud Firestore database on a running server, by the Firebase Rules API.
+// Reads and deploys the rules of a Cloud Firestore database on a running server, through the Firebase Rules API.
 
 import JSON
 import NIOHTTP1

@@ -1,4 +1,4 @@
-// The rules of a Realtime Database on a running server, by its settings.
+// Reads and deploys the rules of a Realtime Database on a running server, through its `.settings` paths.
 
 import JSON
 import NIOHTTP1
@@ -66,7 +66,7 @@ package struct RealtimeRemoteRules: RemoteRules {
     return id
   }
 
-  /// Changes labels; the others stay.
+  /// Changes some labels, and keeps the other labels.
   private func setLabels(_ change: (inout JSONObject) -> Void) async throws(HearthError) {
     var labels = try await client.send(.GET, settings("ruleset_labels"))
     change(&labels)

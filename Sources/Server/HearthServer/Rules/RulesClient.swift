@@ -15,7 +15,8 @@ package struct RulesClient: Sendable {
   package let project: String?
   private let server: String
   private let account: ServiceAccountFile?
-  /// A list of rulesets of the Realtime Database has their sources: 64 of at most 1 MiB each, escaped.
+  /// The response with the list of rulesets of a Realtime Database contains their sources: 64 of at most 1 MiB each,
+  /// escaped.
   private let outbound = OutboundHTTP(
     group: MultiThreadedEventLoopGroup.singleton, maximumBytes: 128 << 20)
 

@@ -21,7 +21,7 @@ final class DatabaseNumbers: Sendable {
   var next: DatabaseNumber { state.withLock { $0.next } }
 
   /// Assigns a number that no stored row has.
-  func take() -> DatabaseNumber {
+  func assign() -> DatabaseNumber {
     state.withLock { state in
       if let number = state.unused.popLast() { return number }
       defer { state.next += 1 }
@@ -29,6 +29,6 @@ final class DatabaseNumbers: Sendable {
     }
   }
 
-  /// Accepts the number of a database without stored rows.
-  func giveBack(_ number: DatabaseNumber) { state.withLock { $0.unused.append(number) } }
+  /// Makes the number of a database without stored rows available again.
+  func release(_ number: DatabaseNumber) { state.withLock { $0.unused.append(number) } }
 }

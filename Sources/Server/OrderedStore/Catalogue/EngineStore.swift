@@ -240,7 +240,7 @@ package final class EngineStore: OrderedStore {
       let created = Version(microseconds: max(options.clock.now(), before.microseconds + 1))
       precondition(
         created > bootVersion, "invariant: versions of this process are above the ceiling at its start")
-      let new = CatalogueRows.Entry(number: numbers.take(), created: created, keepsHistory: keepsHistory)
+      let new = CatalogueRows.Entry(number: numbers.assign(), created: created, keepsHistory: keepsHistory)
       entry = new
       publishedState = PublishedState(published, latest: created, floor: .zero)
       creation = DatabaseCreation { [weak self] in
@@ -278,7 +278,7 @@ package final class EngineStore: OrderedStore {
     if let failure = outcome.wait(until: { $0 }) { throw failure }
   }
 
-  /// Retains a database whose first commit is sequenced. The commit retains the database meanwhile.
+  /// Moves a database from the provisional to the open ones, because its first commit is sequenced.
   private func register(_ name: String) {
     let database = registry.withLock { registry in
       let database = registry.provisional.removeValue(forKey: name)?.database
@@ -298,7 +298,7 @@ package final class EngineStore: OrderedStore {
       registry.newestRemovedVersion = max(registry.newestRemovedVersion, newest)
     }
     registry.broadcast()
-    numbers.giveBack(number)
+    numbers.release(number)
   }
 
   /// Removes a database. Runs on the catalogue thread.

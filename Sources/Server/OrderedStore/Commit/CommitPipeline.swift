@@ -82,7 +82,7 @@ final class CommitPipeline: Sendable {
     var groupCount: UInt64 = 0
     var failure: StoreError?
     var isStopping = false
-    /// Whether the writer has returned. Calls submitted later fail, because nobody would write them.
+    /// Whether the writer has returned. Calls submitted later fail, because no thread would write them.
     var hasEnded = false
     /// Whether the writer may take the open group.
     var isReleased = false
@@ -283,7 +283,7 @@ final class CommitPipeline: Sendable {
     state.withLock { state in if state.recycledGroup == nil { state.recycledGroup = group } }
   }
 
-  /// Fails the calls of a group that could not be written, and those of the open group.
+  /// Fails the calls of a group that could not be written, and the calls of the open group.
   private func abandon(_ group: Group, _ failure: StoreError) {
     complete(group, failure)
     let rest = state.withLock { state in

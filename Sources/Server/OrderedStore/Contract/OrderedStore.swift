@@ -92,8 +92,9 @@ public protocol OrderedDatabase: Sendable {
   /// Runs a deterministic read-modify-write in the database's single sequencer.
   ///
   /// `body` sees every commit sequenced before it, durable or in flight. Calls that change the same key
-  /// therefore neither conflict nor wait for each other's sync. Bodies run one at a time, in the order of the
-  /// calls; a call whose reads take long to validate runs after later calls. `completion` runs after the commit is durable. A body that throws writes nothing.
+  /// therefore neither conflict nor wait for each other's sync. Bodies run one at a time, in the order of the calls.
+  /// Only a call whose reads take long to validate runs after later calls. `completion` runs after the commit is
+  /// durable. A body that throws writes nothing.
   ///
   /// A body that neither writes nor logs makes no commit. `completion` then gets the version of the state
   /// that the body saw, after that state is durable. With ``SequencedTransaction/reserveCommitVersion()`` it
@@ -102,9 +103,9 @@ public protocol OrderedDatabase: Sendable {
   ///   - reads: the caller's earlier reads; `body` runs only if none of the rows has changed since they were
   ///     read.
   ///   - body: reads and writes through its argument, which is valid during the call only.
-  ///   - completion: called exactly once with the outcome: on the publishing thread, on a sequencer thread, or on the
-  ///     caller's thread for a call that is rejected immediately. It must be quick and must not block. Errors are
-  ///     ``StoreError/conflict``, ``StoreError/unavailable(_:)``, and any error of `body`.
+  ///   - completion: called exactly once with the outcome. It is called on the publishing thread or on a sequencer
+  ///     thread, or on the caller's thread if the call is rejected immediately. It must be quick and must not block.
+  ///     Errors are ``StoreError/conflict``, ``StoreError/unavailable(_:)``, and any error of `body`.
   func execute<Result: Sendable>(
     validating reads: ReadSet?, _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result,
     completion: @escaping @Sendable (Swift.Result<Committed<Result>, any Error>) -> Void

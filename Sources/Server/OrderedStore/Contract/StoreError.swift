@@ -32,7 +32,7 @@ public struct StoreError: Error, Equatable, Sendable, CustomStringConvertible {
   }
 
   /// A row that the transaction read has changed since.
-  public static let conflict = StoreError(.conflict, "what the transaction read has changed since")
+  public static let conflict = StoreError(.conflict, "a row that the transaction read has changed since")
   /// A read or resume below the history window.
   public static let versionTooOld = StoreError(.versionTooOld, "the version lies below the history window")
   /// A read above the newest durable version.

@@ -238,5 +238,5 @@ extension OrderedMap.Node {
   }
 }
 
-// SAFETY: nodes reachable from more than one map are never mutated (invariant 3), and a map itself is a value.
+// SAFETY: nodes reachable from more than one map are never mutated (invariant 3), and a map is a value.
 extension OrderedMap: @unchecked Sendable where Value: Sendable {}

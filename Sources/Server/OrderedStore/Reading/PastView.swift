@@ -26,7 +26,8 @@ final class PastView: TieredView {
       let row = try reader.get(key)
       allowance.spend(lookUp: row)
       if let row, row.writtenAt <= version { return row }
-      var undo = try UndoWalk(reader, KeyRange(start: key, end: key + [0]), at: version, reverse: false)
+      let range = KeyRange(start: key, end: key + [0])
+      var undo = try UndoRowIterator(reader, range, at: version, reverse: false)
       guard undo.key != nil, let row = try undo.rowAtVersion() else { return nil }
       return VersionedValue(value: StoredValue(row.value), writtenAt: row.writtenAt)
     }
@@ -44,7 +45,7 @@ final class PastView: TieredView {
     try recordingMisses {
       var hidden = HiddenKeys()
       let rows = try reader.cursor(range)
-      var undo = try UndoWalk(reader, range, at: version, reverse: reverse)
+      var undo = try UndoRowIterator(reader, range, at: version, reverse: reverse)
       try reverse ? rows.seekToLast() : rows.seekToFirst()
       while rows.isValid || undo.key != nil {
         try allowance.spend((rows.isValid ? rows.value.count : 0) + (undo.key?.count ?? 0))

@@ -6,8 +6,8 @@
 
 /// The rows and bytes that a read may still scan on its current thread.
 struct ReadAllowance {
-  /// The maximum number of rows that all scans of a read visit on the caller's thread. It allows a page of a
-  /// hundred rows. It takes less than a millisecond, even with a look-up for each row.
+  /// The maximum number of rows that all scans of a read visit on the caller's thread. It allows a page of a hundred
+  /// rows. Scanning this many rows takes less than a millisecond, even with a look-up for each row.
   static let maximumRows = 160
   /// The maximum total size of the values of scanned and looked-up rows, in bytes. A looked-up row may exceed
   /// it if the rows before did not.

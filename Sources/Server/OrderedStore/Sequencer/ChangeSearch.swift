@@ -1,8 +1,8 @@
 // A change search finds out whether rows have changed since a transaction read them. It searches the stored
 // rows, and is used for read sets that are too old for ``RecentWrites``.
 //
-// An inserted or overwritten row has a version above that of the read. A removed row leaves an undo row (its
-// old value), whose `until` version is above that of the read.
+// An inserted or overwritten row has a version above the read's version. A removed row leaves an undo row (its old
+// value), whose `until` version is above the read's version.
 
 /// A search for changes in the stored history and the uncommitted rows.
 struct ChangeSearch {

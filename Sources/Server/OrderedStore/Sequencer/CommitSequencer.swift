@@ -45,7 +45,7 @@ final class CommitSequencer: @unchecked Sendable {
   private let queue = Guarded(Queue())
   /// The creation of the database; nil if it was in the catalogue when it was opened.
   private let creation: DatabaseCreation?
-  /// Whether no commit has created the database.
+  /// Whether the database is provisional: no commit has created it yet.
   private(set) var isProvisional: Bool
   /// Whether the first commit of a created database is still to come.
   private var lacksFirstRows: Bool
@@ -112,9 +112,9 @@ final class CommitSequencer: @unchecked Sendable {
     schedule()
   }
 
-  /// Runs jobs that were queued together, and releases their commits to the writer together. Releases them
-  /// earlier when the first commit has waited for a millisecond. That time is the difference of versions,
-  /// because versions follow the clock.
+  /// Runs jobs that were queued together, and releases their commits to the writer together. Releases them earlier when
+  /// the first commit has waited for a millisecond. The waiting time is computed from versions, because versions follow
+  /// the clock.
   private func run(_ jobs: [Job]) {
     var first: Version?
     for (index, job) in jobs.enumerated() {
@@ -136,10 +136,10 @@ final class CommitSequencer: @unchecked Sendable {
   }
 
   /// Runs one body and commits its writes.
-  /// - Parameter postpone: validates the reads on a reader thread, and queues the call again.
+  /// - Parameter validateOffSequencer: validates the reads on a reader thread, and queues the call again.
   func execute<Result: Sendable>(
     validating validation: ReadValidation?, _ body: (any SequencedTransaction) throws -> Result,
-    _ call: SequencedCall<Result>, postpone: (ReadValidation) -> Void
+    _ call: SequencedCall<Result>, validateOffSequencer: (ReadValidation) -> Void
   ) {
     if let failure = pipeline.failure { return call.complete(.failure(failure)) }
     let state: SequencedState
@@ -153,7 +153,7 @@ final class CommitSequencer: @unchecked Sendable {
         snapshot: published.snapshot, layout: layout, tier: .disk, newestVersion: published.latest)
       if let validation {
         guard let hasChanged = try hasChanged(since: validation, reader, published.floor) else {
-          return postpone(validation)
+          return validateOffSequencer(validation)
         }
         if hasChanged {
           return whenDurable(delivered) { call.complete(.failure($0 ?? StoreError.conflict)) }
@@ -275,7 +275,7 @@ final class CommitSequencer: @unchecked Sendable {
     return Version(microseconds: max(now, last.microseconds + 1))
   }
 
-  /// Whether any row of a read set has changed since it was read; nil if that takes long to find out.
+  /// Whether any row of a read set has changed since it was read; nil if the check would take long.
   private func hasChanged(
     since validation: ReadValidation, _ reader: RowReader, _ floor: Version
   ) throws -> Bool? {
@@ -292,8 +292,9 @@ final class CommitSequencer: @unchecked Sendable {
 }
 
 /// The completion of one call. Traps if it is called twice, or if it is released before it was called.
-// SAFETY: `isCompleted` is only accessed by the thread that runs the call at that time: the caller's, the sequencer's and
-// the writer's, each of which hands the call on under a lock. The last reference is released after that.
+// SAFETY: `isCompleted` is only accessed by the thread that runs the call at that time: first the caller's thread, then
+// the sequencer's, then the writer's. Each thread passes the call to the next one under a lock. The last reference is
+// released after that.
 final class SequencedCall<Result: Sendable>: @unchecked Sendable {
   typealias Outcome = Swift.Result<Committed<Result>, any Error>
 
@@ -302,11 +303,11 @@ final class SequencedCall<Result: Sendable>: @unchecked Sendable {
 
   init(_ completion: @escaping @Sendable (Outcome) -> Void) { self.completion = completion }
 
-  deinit { precondition(isCompleted, "invariant: every execute is completed exactly once, not never") }
+  deinit { precondition(isCompleted, "invariant: a call is completed before it is released") }
 
   /// Completes the call.
   func complete(_ outcome: Outcome) {
-    precondition(!isCompleted, "invariant: every execute is completed exactly once, not twice")
+    precondition(!isCompleted, "invariant: a call is completed only once")
     isCompleted = true
     completion(outcome)
   }

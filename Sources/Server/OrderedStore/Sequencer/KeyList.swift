@@ -2,15 +2,16 @@
 
 /// An immutable list of keys.
 struct KeyList: Sequence {
-  /// The keys, one after the other.
+  /// The bytes of all keys, without separators.
   private var bytes: [UInt8] = []
-  /// The offset behind each key.
+  /// The end offset of each key.
   private var ends: [UInt32] = []
 
   /// Makes an empty list.
   init() {}
 
-  /// Copies keys. They have fewer than 4 GiB in all, because a commit is limited to ``StoreLimits/maximumCommitBytes``.
+  /// Copies keys. Together they have fewer than 4 GiB, because a commit is limited to
+  /// ``StoreLimits/maximumCommitBytes``.
   init(_ keys: some Collection<Key>) {
     ends.reserveCapacity(keys.count)
     var total = 0

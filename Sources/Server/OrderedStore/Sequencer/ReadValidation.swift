@@ -3,10 +3,10 @@
 //
 // Invariant: the sequencer validates every change between the version of `reads` and the call's own version.
 
-/// The reads of one call, and how far they are validated.
+/// The reads of one call, and the version up to which they are validated.
 struct ReadValidation: Sendable {
-  /// The number of validations on reader threads after which the sequencer validates everything. More are needed only if
-  /// thousands of keys change during each.
+  /// The number of validations on reader threads after which the sequencer validates everything. More than one is
+  /// needed only if thousands of keys change during a validation.
   static let maximumAttempts = 3
   /// The number of keys that the sequencer looks up in the stored rows.
   static let maximumKeys = 100

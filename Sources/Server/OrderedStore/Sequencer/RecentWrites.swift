@@ -5,9 +5,9 @@
 // Invariants
 //   1. Every change with a version above `horizon` is recorded here.
 //   2. Commits are added with rising versions; `horizon` never falls.
-// Keys are indexed only when a read set is validated, so that databases without such transactions do not pay
-// for the index. Until then a commit's keys are one block of memory: thousands of small blocks, freed long after their use,
-// would cost more than the copy.
+// Keys are indexed only when a read set is validated, so that databases without such transactions need no index. Until
+// then a commit's keys are one block of memory: thousands of small blocks, freed long after their use, would cost more
+// than the copy.
 
 /// The keys changed since a horizon.
 struct RecentWrites {
@@ -44,7 +44,7 @@ struct RecentWrites {
       keyCount > RecentWrites.maximumKeys || byteCount > RecentWrites.maximumBytes
         || commits[head].version.microseconds + RecentWrites.maximumAge < version.microseconds
     {
-      forgetOldest()
+      removeOldest()
     }
   }
 
@@ -105,7 +105,7 @@ struct RecentWrites {
     }
   }
 
-  private mutating func forgetOldest() {
+  private mutating func removeOldest() {
     let (version, keys) = commits[head]
     horizon = version
     keyCount -= keys.count
@@ -120,6 +120,6 @@ struct RecentWrites {
       indexedCount = max(indexedCount - head, 0)
       head = 0
     }
-    precondition(keyCount >= 0 && byteCount >= 0, "invariant: a forgotten commit was counted")
+    precondition(keyCount >= 0 && byteCount >= 0, "invariant: a removed commit was counted")
   }
 }

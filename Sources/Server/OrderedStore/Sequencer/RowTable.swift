@@ -1,7 +1,7 @@
 // A row table finds rows by key without ordering them: an open-addressing hash table over a list of rows.
 //
-// A bulk load writes thousands of rows in one commit, and nobody scans them. Inserting a row here takes about a tenth of
-// an insertion into an ``OrderedMap``.
+// A bulk load writes thousands of rows in one commit, and no body scans them. Inserting a row here takes about a tenth
+// of an insertion into an ``OrderedMap``.
 //
 // Invariants
 //   1. Each key is in `rows` at most once, and the slots contain the number of each row exactly once.

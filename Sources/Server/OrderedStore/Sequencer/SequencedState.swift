@@ -4,7 +4,7 @@
 //
 // Invariants
 //   1. `changes` contains each key once.
-//   2. The value in an undo row was written by an earlier commit than the one that adds the undo row.
+//   2. The value in an undo row was written by an earlier commit than the commit that adds the undo row.
 //   3. The state is used only while its body runs, on the sequencer's thread.
 
 /// The state of a body while it runs.

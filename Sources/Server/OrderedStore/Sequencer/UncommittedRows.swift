@@ -1,16 +1,17 @@
 // The uncommitted rows of one database: the rows of commits that are sequenced but not yet in the published
-// snapshot, and the writes of the running body. Bodies read these rows before those of the snapshot.
+// snapshot, and the writes of the running body. Bodies read these rows before the rows of the snapshot.
 //
 // The rows are in segments, each of them the rows of successive commits. A segment is dropped when all its commits are
 // published, so the rows of some published commits stay for some time. They equal the rows of the snapshot.
 //
-// Segments find rows by key. The rows are ordered when a body scans them, and stay ordered until nobody has scanned them for
-// a segment's time. A bulk load therefore never orders them.
+// Segments find rows by key. The rows are ordered when a body scans them. They stay ordered until segments are dropped
+// and no body has scanned the rows since the previous drop. A bulk load therefore never orders them.
 //
 // Invariants
 //   1. The durable snapshot overlaid with these entries equals all sequenced commits plus the running body's writes.
 //   2. Commits are added with rising versions and removed in the same order. Only the newest segment changes.
-//   3. If `ordered` exists, it contains the newest entry of each key of the segments, except some of published commits.
+//   3. If `ordered` exists, it contains the newest entry of each key of the segments. Entries of published commits may
+//      be missing.
 //
 // Decision: docs/decisions/0043-bulk-loads-and-the-store.md
 
@@ -70,8 +71,9 @@ struct UncommittedRows {
 
   /// Sets the uncommitted row of a key.
   /// - Parameter isInsertion: whether the key has no row.
-  /// - Returns: the earlier uncommitted row of the key, which the new one hides. For an insertion only a row of the running
-  ///   body is certain to be returned: a hidden row of an earlier commit is a removal, which is not searched.
+  /// - Returns: the earlier uncommitted row of the key, which the new one hides. For an insertion, only a row of the
+  ///   running body is certain to be returned. An earlier commit can only have removed the key, and such a removal is
+  ///   not searched.
   mutating func put(_ entry: Entry, _ key: Key, isInsertion: Bool) -> Entry? {
     let hash = RowTable<Entry?>.hash(of: key)
     if segments.isEmpty { segments.append(Segment()) }
@@ -116,8 +118,8 @@ struct UncommittedRows {
     segments.append(Segment())
   }
 
-  /// Records that the published snapshot contains the commits up to `version`. Removes their rows if none is in flight,
-  /// and the segments of which all commits are published.
+  /// Records that the published snapshot contains the commits up to `version`. Removes all rows if no commit is in
+  /// flight, otherwise the segments whose commits are all published.
   mutating func removePublished(upTo version: Version) {
     guard !segments.isEmpty else { return }
     if newest <= version {

@@ -20,7 +20,7 @@ package final class DedicatedThread: Sendable {
   package init(_ body: @escaping @Sendable () -> Void) {
     let isFinished = self.isFinished
     let start = Unmanaged.passRetained(
-      Start {
+      ThreadBody {
         body()
         isFinished.withLock { $0 = true }
         isFinished.broadcast()
@@ -31,10 +31,10 @@ package final class DedicatedThread: Sendable {
     pthread_attr_setstacksize(&attributes, 2 << 20)
     #if canImport(Darwin)
       var thread: pthread_t?
-      let code = pthread_create(&thread, &attributes, { runStart($0) }, start.toOpaque())
+      let code = pthread_create(&thread, &attributes, { runThreadBody($0) }, start.toOpaque())
     #else
       var thread = pthread_t()
-      let code = pthread_create(&thread, &attributes, { $0.flatMap { runStart($0) } }, start.toOpaque())
+      let code = pthread_create(&thread, &attributes, { $0.flatMap { runThreadBody($0) } }, start.toOpaque())
     #endif
     pthread_attr_destroy(&attributes)
     // Thread creation fails only if the process is out of memory or threads. The store cannot work without
@@ -46,13 +46,13 @@ package final class DedicatedThread: Sendable {
   package func join() { isFinished.wait { $0 ? () : nil } }
 }
 
-private final class Start {
+private final class ThreadBody {
   let body: @Sendable () -> Void
   init(_ body: @escaping @Sendable () -> Void) { self.body = body }
 }
 
-private func runStart(_ pointer: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
-  Unmanaged<Start>.fromOpaque(pointer).takeRetainedValue().body()
+private func runThreadBody(_ pointer: UnsafeMutableRawPointer) -> UnsafeMutableRawPointer? {
+  Unmanaged<ThreadBody>.fromOpaque(pointer).takeRetainedValue().body()
   return nil
 }
 

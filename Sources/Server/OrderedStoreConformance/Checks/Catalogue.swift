@@ -32,7 +32,7 @@ extension ConformanceCheck {
       let second = try await store.database(named: "a", history: .seconds(60))
       _ = try await first.execute(validating: nil) { try $0.set([1], [1]) }
       let value = try await second.read(at: nil) { try $0.get([1])?.value }
-      try expectEqual(value, [1], "a row written through the other")
+      try expectEqual(value, [1], "a row written through the other handle")
       let created = first.createdVersion
       try await store.close()
       let again = try await run.open()

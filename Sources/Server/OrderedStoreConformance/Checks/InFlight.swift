@@ -26,7 +26,7 @@ extension ConformanceCheck {
           for try await commit in group { commits.append(commit) }
           return commits.sorted { $0.0 < $1.0 }
         }
-        try expectEqual(Set(commits.map(\.0)).count, commits.count, "versions of commits that differ")
+        try expectEqual(Set(commits.map(\.0)).count, commits.count, "distinct versions of commits")
         let logged = try await database.log(after: .zero, limit: 1000).map(\.version)
         try expectEqual(logged, commits.map(\.0), "the log")
         var model = ModelMap()
@@ -39,7 +39,7 @@ extension ConformanceCheck {
           try expectEqual(backwards, model.rows.reversed(), "rows at \(version), backwards")
         }
         let now = try await database.read(at: nil) { try $0.rows(.all) }
-        try expectEqual(now, model.rows, "rows in the end")
+        try expectEqual(now, model.rows, "rows after all commits")
       }
     },
     ConformanceCheck("inserted rows are read, scanned, overwritten and kept in history like other rows") {

@@ -18,9 +18,9 @@ extension ConformanceCheck {
           }
           let rows = try await pinned.read { try $0.rows(.all).map(\.value) }
           try expectEqual(rows, (UInt8(0)..<200).map { [$0] }, "the pinned view after \(round) commits")
-          try expectEqual(try await pinned.read { try $0.get([7])?.value }, [7], "a row of it")
+          try expectEqual(try await pinned.read { try $0.get([7])?.value }, [7], "a row of the pinned view")
         }
-        try expectEqual(pinned.version, first.version, "its version")
+        try expectEqual(pinned.version, first.version, "the version of the pinned view")
       }
     },
     ConformanceCheck("readers see complete commits only, and their versions never fall") { run in

@@ -1,4 +1,5 @@
-// Conformance checks of provisional databases: the first commit creates them, and they leave nothing without one.
+// Conformance checks of provisional databases: the first commit creates them. Without a commit they leave no trace in
+// the store.
 
 import Locking
 internal import OrderedStore
@@ -39,7 +40,7 @@ extension ConformanceCheck {
       try expectEqual(rows, 3, "rows after a restart")
       try await again.close()
     },
-    ConformanceCheck("provisional databases have rows of their own, in whatever order commits create them") {
+    ConformanceCheck("provisional databases have separate rows, independent of the order of their creation") {
       run in
       let store = try await run.open()
       let first = try await store.provisionalDatabase(named: "a", history: .seconds(60))
@@ -73,14 +74,14 @@ extension ConformanceCheck {
       for _ in 0..<3 {
         let database = try await store.provisionalDatabase(named: "a", history: .seconds(60))
         let reserved = try await database.reserveVersion()
-        try expect(reserved > last, "it reserved \(reserved) after \(last)")
+        try expect(reserved > last, "a reservation at \(reserved) after \(last)")
         last = reserved
         run.clock.move(by: -3_600_000_000)
       }
       try await store.close()
       let again = try await run.open()
       let database = try await again.provisionalDatabase(named: "a", history: .seconds(60))
-      try expect(database.createdVersion > last, "it starts at \(database.createdVersion), not after \(last)")
+      try expect(database.createdVersion > last, "created at \(database.createdVersion), not after \(last)")
       try await again.close()
     },
     ConformanceCheck("followers of a provisional database receive its first commit") { run in

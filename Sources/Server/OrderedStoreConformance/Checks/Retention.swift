@@ -1,5 +1,5 @@
-// Conformance checks of retention. A database keeps history for a time window. The store deletes older
-// history in steps, and reads of it fail. History inside the window does not change, also across restarts.
+// Conformance checks of retention. A database keeps history for a time window. The store deletes older history in
+// steps, and reads at older versions fail. History inside the window does not change, also across restarts.
 
 internal import OrderedStore
 

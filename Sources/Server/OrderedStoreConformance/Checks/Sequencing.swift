@@ -65,8 +65,8 @@ extension ConformanceCheck {
       try await run.withDatabase { database in
         let wrote = try await database.execute(validating: nil) { try $0.set([1], [1]) }
         let read = try await database.execute(validating: nil) { try $0.get([1])?.value }
-        try expectEqual(read.result, [1], "what it saw")
-        try expectEqual(read.version, wrote.version, "its version")
+        try expectEqual(read.result, [1], "the value that the body saw")
+        try expectEqual(read.version, wrote.version, "the version of the state that the body saw")
         try expect(!read.wrote, "reading is not writing")
         let cleared = try await database.execute(validating: nil) { try $0.clear([2]) }
         try expect(!cleared.wrote, "clearing an absent key is not writing")

@@ -98,7 +98,7 @@ extension ConformanceCheck {
               sender.yield(nil)
             }
           }
-          // The later call changes a row after the reader thread has validated the range, or before.
+          // The later call may change a row before or after the reader thread validates the range.
           database.execute(validating: nil) { state in
             order.withLock { $0.append("later") }
             if let change { try state.set(change, [2]) }
@@ -109,7 +109,7 @@ extension ConformanceCheck {
           let conflicts = change?.first == 5
           for await outcome in outcomes {
             try expectEqual(
-              outcome, conflicts ? .conflict : nil, "the outcome beside a change of \(change ?? [])")
+              outcome, conflicts ? .conflict : nil, "the outcome with a change of \(change ?? [])")
             break
           }
           try expectEqual(order.withLock { $0 }, conflicts ? ["later"] : ["later", "validated"], "the order")

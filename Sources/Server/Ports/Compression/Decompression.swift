@@ -28,6 +28,7 @@ package enum CompressionAlgorithm: Equatable {
   fileprivate var windowBits: Int32 { self == .gzip ? 15 + 16 : 15 }
 }
 
+/// Decompresses gzip and zlib input with an output limit.
 package enum Decompression {
   /// Why input was not decompressed.
   package enum Failure: Error, Equatable {
@@ -82,8 +83,8 @@ package enum Decompression {
     if let failure { throw failure }
     precondition(output.readableBytes <= limit, "invariant: decompressed bytes stay within their limit")
     // The callers count the output's length, so a small output must not retain a large buffer.
-    let isLoose = output.storageCapacity > 2 * output.readableBytes
-    return isLoose ? ByteBuffer(bytes: output.readableBytesView) : output
+    let isOversized = output.storageCapacity > 2 * output.readableBytes
+    return isOversized ? ByteBuffer(bytes: output.readableBytesView) : output
   }
 
   private static func fill(

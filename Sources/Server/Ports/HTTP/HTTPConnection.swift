@@ -1,5 +1,5 @@
-// The state that the requests of one HTTP connection share, one after another (HTTP/1.1) or concurrently
-// (HTTP/2): limits of requests and responses, decompression, and the drain of the port.
+// The state that the requests of one HTTP connection share: limits of requests and responses, decompression, and the
+// drain of the port. Requests run one after another (HTTP/1.1) or concurrently (HTTP/2).
 //
 // Invariant: the bodies of all requests without a response stay within the connection's limit and the server's memory.
 
@@ -11,14 +11,14 @@ package final class HTTPConnection: ResponseAccounting {
   let service: any HTTPService
   package let port: PortLimits
   package let memory: MemoryReservation
-  /// The results that the streams of this connection hold.
-  package let pages: PageMemory
+  /// The memory of the query results that this connection's streams hold.
+  package let pageMemory: PageMemory
   private(set) lazy var decompressions = DecompressionQueue()
   package private(set) lazy var largeResponses = LargeResponseQueue(self)
   package private(set) var isDraining = false
-  private(set) var progressCount = 0
-  /// Response bytes that were not flushed.
-  private(set) var unreadBytes = 0
+  private(set) var writtenPartCount = 0
+  /// The response bytes that are not yet written to the socket.
+  private(set) var unreadResponseBytes = 0
   private let limits: HTTPConnectionLimits
   private var requestBytes = 0
   private var handlers: [ObjectIdentifier: HTTPRequestHandler] = [:]
@@ -28,7 +28,7 @@ package final class HTTPConnection: ResponseAccounting {
     self.port = port
     limits = service.connectionLimits(port)
     memory = MemoryReservation(port, of: channel)
-    pages = PageMemory(memory.holder, port, on: channel.eventLoop)
+    pageMemory = PageMemory(memory.holder, port, on: channel.eventLoop)
   }
 
   // MARK: Requests
@@ -55,18 +55,18 @@ package final class HTTPConnection: ResponseAccounting {
 
   var responseTimeout: TimeAmount { port.responseTimeout }
 
-  func addUnread(_ bytes: Int) { unreadBytes += bytes }
+  func addUnreadBytes(_ bytes: Int) { unreadResponseBytes += bytes }
 
-  func removeUnread(_ bytes: Int) {
-    unreadBytes -= bytes
-    precondition(unreadBytes >= 0, "invariant: unread response bytes are released once")
-    progressCount &+= 1
+  func removeUnreadBytes(_ bytes: Int) {
+    unreadResponseBytes -= bytes
+    precondition(unreadResponseBytes >= 0, "invariant: unread response bytes are released once")
+    writtenPartCount &+= 1
     largeResponses.startNext()
   }
 
   /// The limit of unread response bytes if it is exceeded; otherwise nil.
   package var exceededUnreadLimit: Int? {
-    limits.maximumUnreadResponseBytes.flatMap { unreadBytes >= $0 ? $0 : nil }
+    limits.maximumUnreadResponseBytes.flatMap { unreadResponseBytes >= $0 ? $0 : nil }
   }
 
   // MARK: Drain
@@ -92,7 +92,7 @@ final class HTTPDrainHandler: ChannelInboundHandler, RemovableChannelHandler {
 
   init(_ connection: HTTPConnection) { self.connection = connection }
 
-  func handlerRemoved(context: ChannelHandlerContext) { connection.pages.close() }
+  func handlerRemoved(context: ChannelHandlerContext) { connection.pageMemory.close() }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     context.fireUserInboundEventTriggered(event)

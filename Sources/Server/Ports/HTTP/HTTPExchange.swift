@@ -3,7 +3,8 @@
 //
 // Invariants
 //   1. An exchange gets one response: complete, or a stream that begins once and ends once. Later calls have no effect.
-//   2. At its end, whatever the cause, tasks are cancelled, waiting senders resume and end actions run, exactly once.
+//   2. When the exchange ends, for any reason, its tasks are cancelled, waiting senders resume, and end actions run
+//      exactly once.
 //   3. A task that sends a streamed response waits while the client does not read.
 
 package import NIOCore
@@ -49,8 +50,8 @@ package final class HTTPExchange {
   package let remoteAddress: SocketAddress?
   package let isHTTP2: Bool
   private let memory: MemoryReservation
-  /// The results that the streams of the exchange's connection hold.
-  let pages: PageMemory
+  /// The memory of the query results that the connection's streams hold.
+  let pageMemory: PageMemory
   private var phase = Phase.waiting
   private var output: (any HTTPExchangeOutput)?
   private var endsWithPeer = false
@@ -62,12 +63,12 @@ package final class HTTPExchange {
   private var drainActions: [() -> Void] = []
 
   init(
-    _ output: any HTTPExchangeOutput, _ memory: MemoryReservation, _ pages: PageMemory,
+    _ output: any HTTPExchangeOutput, _ memory: MemoryReservation, _ pageMemory: PageMemory,
     on eventLoop: any EventLoop
   ) {
     self.output = output
     self.memory = memory
-    self.pages = pages
+    self.pageMemory = pageMemory
     self.eventLoop = eventLoop
     isHTTP2 = output.isHTTP2
     localAddress = output.localAddress
@@ -182,10 +183,10 @@ package final class HTTPExchange {
 
   /// Registers a function that runs when the client half-closes the connection. It returns true if the request's work
   /// has not begun, so that the request is dropped.
-  package func onPeerFinished(_ cancelIfWaiting: @escaping () -> Bool) { cancelWaiting = cancelIfWaiting }
+  package func onHalfClosure(_ cancelIfWaiting: @escaping () -> Bool) { cancelWaiting = cancelIfWaiting }
 
   /// Called when the client half-closes the connection. Returns whether the response is no longer needed.
-  func peerFinished() -> Bool { endsWithPeer || cancelWaiting?() == true }
+  func peerHalfClosed() -> Bool { endsWithPeer || cancelWaiting?() == true }
 
   /// Runs an operation off the event loop. The end of the exchange cancels it.
   func start(_ operation: @escaping @Sendable () async -> Void) {
@@ -219,7 +220,7 @@ package final class HTTPExchange {
     for action in actions { action() }
   }
 
-  /// Ends the exchange, whatever the cause.
+  /// Ends the exchange, for any reason.
   func end() {
     if case .ended = phase { return }
     phase = .ended
@@ -244,8 +245,8 @@ package final class HTTPResponder: Sendable {
   package let eventLoop: any EventLoop
   /// The address that the client connected to.
   package let localAddress: SocketAddress?
-  /// The results that the streams of the connection hold.
-  package let pages: PageMemory
+  /// The memory of the query results that the connection's streams hold.
+  package let pageMemory: PageMemory
   /// The address of the connection's other end.
   package let remoteAddress: SocketAddress?
   private let exchange: NIOLoopBound<HTTPExchange>
@@ -253,7 +254,7 @@ package final class HTTPResponder: Sendable {
   package init(_ exchange: HTTPExchange) {
     eventLoop = exchange.eventLoop
     localAddress = exchange.localAddress
-    pages = exchange.pages
+    pageMemory = exchange.pageMemory
     remoteAddress = exchange.remoteAddress
     self.exchange = NIOLoopBound(exchange, eventLoop: exchange.eventLoop)
   }

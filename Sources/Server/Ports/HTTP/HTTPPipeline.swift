@@ -62,8 +62,8 @@ extension ChannelPipeline.SynchronousOperations {
     try addHandler(RequestDeadlines(limits, nil))
   }
 
-  /// Replaces all HTTP/1.1 handlers by those of another protocol. Bytes that arrived after the request are passed to
-  /// `decoder`.
+  /// Replaces all HTTP/1.1 handlers by the handlers of another protocol. Bytes that arrived after the request are
+  /// passed to `decoder`.
   /// - Parameter readComplete: called after those bytes were passed, since no `channelReadComplete` follows them.
   package func replaceHTTP1(
     by decoder: some ByteToMessageDecoder, _ last: some ChannelHandler,
@@ -88,7 +88,7 @@ extension ChannelPipeline.SynchronousOperations {
 
   /// Asks the client of an HTTP/2 stream to stop sending. The RST_STREAM carries NO_ERROR, since the client has
   /// received its response.
-  func stopRequestOfHTTP2() {
+  func stopHTTP2Request() {
     guard let codec = try? context(handlerType: HTTP2FramePayloadToHTTP1ServerCodec.self) else { return }
     codec.writeAndFlush(NIOAny(HTTP2Frame.FramePayload.rstStream(.noError)), promise: nil)
   }

@@ -192,12 +192,12 @@ extension HTTPRequestHandler: HTTPExchangeOutput {
       if !isHTTP2 { written.whenComplete { _ in channel.close(promise: nil) } }
     case .linger where isHTTP2:
       let bound = NIOLoopBound(context, eventLoop: context.eventLoop)
-      written.whenSuccess { bound.value.pipeline.syncOperations.stopRequestOfHTTP2() }
+      written.whenSuccess { bound.value.pipeline.syncOperations.stopHTTP2Request() }
     case .linger:
       let timeout = connection.port.lingerTimeout
       written.assumeIsolated().whenComplete { _ in
         self.state.linger()
-        if self.state.peerHasFinished { channel.close(promise: nil) } else { channel.closeLingering(timeout) }
+        if self.state.isHalfClosed { channel.close(promise: nil) } else { channel.closeLingering(timeout) }
       }
     }
   }

@@ -17,7 +17,8 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
   /// A body that a service consumes while it arrives.
   private struct Upload {
-    /// The number of the upload on this connection: the consumer of an earlier one may still report bytes.
+    /// The number of the upload on this connection. The consumer of an earlier upload may still report bytes under its
+    /// number.
     let number: Int
     let queue: BodyQueue
     var receivedBytes: Int
@@ -86,8 +87,8 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
     if event is RequestBodyTimeout {
       reject(.bodyTimeout)
     } else if case .inputClosed? = event as? ChannelEvent, !isHTTP2 {
-      let isAbandoned = exchange?.peerFinished() ?? false
-      if state.peerFinished(isAbandoned: isAbandoned) {
+      let isAbandoned = exchange?.peerHalfClosed() ?? false
+      if state.peerHalfClosed(isAbandoned: isAbandoned) {
         // The end of the previous response may be written, but not flushed.
         context.flush()
         context.close(promise: nil)
@@ -198,12 +199,12 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
   private func beginExchange(_ context: ChannelHandlerContext) -> HTTPExchange {
     precondition(exchange == nil, "invariant: at most one exchange of a connection exists at a time")
-    let exchange = HTTPExchange(self, connection.memory, connection.pages, on: context.eventLoop)
+    let exchange = HTTPExchange(self, connection.memory, connection.pageMemory, on: context.eventLoop)
     self.exchange = exchange
     return exchange
   }
 
-  /// Responds to a request before its body is complete, and ignores the rest of it.
+  /// Responds to a request before its body is complete, and ignores the remaining bytes of the body.
   private func reject(_ failure: HTTPRequestFailure) {
     guard !state.isResponding, head != nil else { return }
     endUpload(.broken)

@@ -38,7 +38,7 @@ struct HTTPRequestState {
   private(set) var response = Response.none
   /// Whether no request follows the current one.
   private(set) var isLast = false
-  private(set) var peerHasFinished = false
+  private(set) var isHalfClosed = false
 
   /// Whether a request is waiting for the beginning of its response, or its body is incomplete.
   var hasRequest: Bool { if case .none = request { false } else { true } }
@@ -63,8 +63,8 @@ struct HTTPRequestState {
   /// Called when the request is passed to the service.
   mutating func serve() { response = .pending }
 
-  /// Called when the head of a response is written. `closes`: whether the request's head demands the end of the
-  /// connection.
+  /// Called when the head of a response is written. `closes`: whether the request's head requires the server to close
+  /// the connection after the response.
   mutating func beginResponse(closes: Bool) {
     if closes || isReceiving { isLast = true }
     response = .pending
@@ -88,10 +88,10 @@ struct HTTPRequestState {
       response = .none
       return .nextRequest
     }
-    return hadRequest || peerHasFinished ? .close : .linger
+    return hadRequest || isHalfClosed ? .close : .linger
   }
 
-  /// Called when everything was sent, and the client is given time to read it.
+  /// Called when the complete response was sent. The client then has time to read it.
   mutating func linger() { response = .lingering }
 
   /// Makes the current request the last one of the connection.
@@ -99,8 +99,8 @@ struct HTTPRequestState {
 
   /// Called when the client half-closes the connection. Returns whether nothing remains to be sent.
   /// - Parameter isAbandoned: whether the pending response is no longer needed.
-  mutating func peerFinished(isAbandoned: Bool) -> Bool {
-    peerHasFinished = true
+  mutating func peerHalfClosed(isAbandoned: Bool) -> Bool {
+    isHalfClosed = true
     isLast = true
     return switch response {
     case .none, .lingering: true

@@ -30,7 +30,8 @@ package final class LargeResponseQueue {
 
   /// Starts a call when there is capacity for its response, now or later. The end of the exchange removes it.
   /// - Parameter expectedBytes: the estimated size of the response; 0 for a small one. A small call waits only while
-  ///   the client does not read, and never for other calls. A call that other calls may wait for must therefore pass 0.
+  ///   the client does not read, and never for other calls. If other calls may wait for a call, that call must
+  ///   therefore pass 0.
   package func start(_ exchange: HTTPExchange, expectedBytes: Int, _ start: @escaping () -> Void) {
     let call = Call(exchange, expectedBytes, start)
     waiting.append(call)
@@ -55,7 +56,7 @@ package final class LargeResponseQueue {
 
   private func hasCapacity(for call: Call) -> Bool {
     let limits = connection.port.http2
-    return connection.unreadBytes < limits.maximumQueuedResponseBytes
+    return connection.unreadResponseBytes < limits.maximumQueuedResponseBytes
       && (call.expectedBytes == 0 || runningCount < limits.maximumLargeReads)
   }
 

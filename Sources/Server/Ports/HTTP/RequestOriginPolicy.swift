@@ -5,7 +5,7 @@
 // `Sec-Fetch-Site` (W3C Fetch Metadata). DNS rebinding makes a page's own name resolve to this machine; the `Host` header
 // (RFC 9110, section 7.2) still shows that name. An address in `Host` is always served, because rebinding needs a name.
 //
-// gRPC is not checked: browsers cannot send HTTP/2 without TLS, and a certificate binds a name.
+// gRPC is not checked: browsers send HTTP/2 only over TLS, and the certificate must then match the host name.
 //
 // Invariant: a page of another machine reaches an emulator only if its origin was configured.
 
@@ -24,7 +24,7 @@ package struct RequestOriginPolicy: Sendable {
 
   private init(rule: Rule) { self.rule = rule }
 
-  /// The same policy for a port that decides by the request whether a page may send it.
+  /// The same policy for a port that itself decides, for each request, whether a page may send it.
   package var servingEveryPage: RequestOriginPolicy {
     var policy = self
     policy.servesEveryPage = true
@@ -34,7 +34,7 @@ package struct RequestOriginPolicy: Sendable {
   /// Serves every request. For a server that verifies credentials, which pages of other sites do not have.
   package static let any = RequestOriginPolicy(rule: .everything)
 
-  /// Serves loopback names and pages, and those that are configured.
+  /// Serves requests with a loopback name or from a loopback page, and the configured hosts and origins.
   ///
   /// - Parameters:
   ///   - hosts: further names in `Host`, without ports.
@@ -48,7 +48,7 @@ package struct RequestOriginPolicy: Sendable {
     return RequestOriginPolicy(rule: .named(hosts: hosts, origins: origins, isRemote: isRemote))
   }
 
-  /// Returns why a request is not served, and which option helps; nil for a request that is served.
+  /// Returns the reason why a request is not served, with the option that allows it; nil if the request is served.
   package func refusal(of head: HTTPRequestHead) -> String? {
     guard case .named(let hosts, let origins, let isRemote) = rule else { return nil }
     let host = head.headers.first(name: "host").map { WebOrigin.hostName($0) }
@@ -79,7 +79,7 @@ package struct RequestOriginPolicy: Sendable {
       + "\(origin.prefix(200)) to allow them."
   }
 
-  /// Whether a request comes from a page that is not on this machine, whether or not its origin is configured.
+  /// Whether a request comes from a page that is not on this machine, even if its origin is configured.
   package static func isForeignPage(_ headers: HTTPHeaders) -> Bool {
     guard let origin = headers.first(name: "origin") else { return false }
     return WebOrigin(origin)?.isLoopback != true

@@ -1,7 +1,7 @@
 // Parses the target of an HTTP request into its path and decoded query parameters.
 //
-// Decoding is strict, since clients choose keys by it. Invalid escapes and invalid UTF-8 are errors, and an encoded slash
-// never separates segments.
+// Decoding is strict, since paths and parameters name keys of the database. Invalid escapes and invalid UTF-8 are
+// errors, and an encoded slash never separates segments.
 
 /// The path and the query parameters of a request's URL.
 package struct RequestTarget: Sendable, Equatable {

@@ -9,18 +9,18 @@ import NIOCore
 /// Counts the unread response bytes of one connection. Confined to its event loop.
 protocol ResponseAccounting: AnyObject {
   /// Counts response bytes that wait for the client to read.
-  func addUnread(_ bytes: Int)
+  func addUnreadBytes(_ bytes: Int)
   /// Releases response bytes whose write completed.
-  func removeUnread(_ bytes: Int)
+  func removeUnreadBytes(_ bytes: Int)
   /// Changes whenever a part of any response on the connection was written to the socket.
-  var progressCount: Int { get }
+  var writtenPartCount: Int { get }
   /// The time within which the client has to read a part of a response.
   var responseTimeout: TimeAmount { get }
 }
 
 /// A response whose parts are being written. Confined to its event loop.
 final class ResponseDelivery {
-  /// Bytes of one part: small enough to notice the progress of a slow client.
+  /// The size of one part in bytes. Parts are small, so that the progress of a slow client is noticed.
   private static let partBytes = 64 << 10
 
   private let channel: any Channel
@@ -29,8 +29,8 @@ final class ResponseDelivery {
   private let connection: any ResponseAccounting
   private var pendingWriteCount = 0
   private var hasProgressed = false
-  /// The connection's `progressCount` when the timeout started.
-  private var initialProgressCount = 0
+  /// The connection's `writtenPartCount` when the timeout started.
+  private var initialWrittenPartCount = 0
   private var timeout: Scheduled<Void>?
 
   init(_ channel: any Channel, isStream: Bool, _ connection: any ResponseAccounting) {
@@ -52,9 +52,9 @@ final class ResponseDelivery {
   /// Counts one write until it completes. Call it before the flush.
   func track(_ bytes: Int, _ write: EventLoopFuture<Void>) {
     pendingWriteCount += 1
-    connection.addUnread(bytes)
+    connection.addUnreadBytes(bytes)
     write.assumeIsolated().whenComplete { _ in
-      self.connection.removeUnread(bytes)
+      self.connection.removeUnreadBytes(bytes)
       self.pendingWriteCount -= 1
       precondition(self.pendingWriteCount >= 0, "invariant: a write completes once")
       self.hasProgressed = true
@@ -68,7 +68,7 @@ final class ResponseDelivery {
   func startTimeout() {
     guard pendingWriteCount > 0, timeout == nil else { return }
     hasProgressed = false
-    initialProgressCount = connection.progressCount
+    initialWrittenPartCount = connection.writtenPartCount
     let this = NIOLoopBound(self, eventLoop: channel.eventLoop)
     timeout = channel.eventLoop.scheduleTask(in: connection.responseTimeout) { this.value.timedOut() }
   }
@@ -82,7 +82,7 @@ final class ResponseDelivery {
       // The connection can write, so the flow-control window of this stream blocks the response. Only the stream is
       // closed.
       channel.close(promise: nil)
-    } else if connection.progressCount == initialProgressCount {
+    } else if connection.writtenPartCount == initialWrittenPartCount {
       return parent.close(promise: nil)
     }
     startTimeout()

@@ -1,4 +1,4 @@
-// Removes response headers that cannot be sent. All responses except those of gRPC go through it.
+// Removes response headers that cannot be sent. All responses except gRPC responses pass this filter.
 //
 // Some header values come from outside, such as an origin or a file name. A codec that receives an invalid header fails the
 // entire response or connection.

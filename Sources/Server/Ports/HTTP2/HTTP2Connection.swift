@@ -68,8 +68,8 @@ enum HTTP2Connection {
   private static func connection(_ limits: HTTP2Limits) -> NIOHTTP2Handler.ConnectionConfiguration {
     var configuration = NIOHTTP2Handler.ConnectionConfiguration()
     configuration.initialSettings = [
-      // `HTTP2Wire` announces the actual limits. `HTTP2Streams` enforces that of streams, `HeaderListLimit` and the
-      // gRPC handler that of header lists.
+      // `HTTP2Wire` announces the actual limits. `HTTP2Streams` enforces the limit of streams. `HeaderListLimit` and
+      // the gRPC handler enforce the limit of header lists.
       HTTP2Setting(parameter: .maxConcurrentStreams, value: Int(Int32.max)),
       HTTP2Setting(
         parameter: .maxHeaderListSize,

@@ -8,8 +8,8 @@
 //
 // Error of the connection: GOAWAY with the reason. Errors of one stream have reset that stream, and need no more action.
 //
-// The GOAWAY frames of a graceful end bypass NIOHTTP2: after it has sent GOAWAY it refuses every new stream, and treats the
-// body of a refused stream as an error of the connection.
+// The GOAWAY frames of a graceful end bypass NIOHTTP2. After NIOHTTP2 has sent GOAWAY, it refuses every new stream, and
+// treats the body of a refused stream as an error of the connection.
 
 import NIOCore
 import NIOHTTP2

@@ -1,6 +1,6 @@
 // Filters frames that break the rules of one stream, before NIOHTTP2 treats them as errors of the connection:
 //
-//   - PRIORITY frames are dropped, whatever their length and dependency: the server ignores priorities;
+//   - PRIORITY frames of any length and dependency are dropped: the server ignores priorities;
 //   - the stream dependency of a HEADERS frame is set to 0, since a stream must not depend on itself;
 //   - DATA frames after the client's reset of their stream are dropped. Their bytes are credited to the connection's window.
 //
@@ -14,6 +14,7 @@
 
 import NIOCore
 
+/// Filters the input of one HTTP/2 connection.
 struct HTTP2FrameFilter {
   private struct Frame {
     var length: Int
@@ -120,8 +121,8 @@ struct HTTP2FrameFilter {
       isInFieldBlock = frame.flags & 4 == 0
       endsFieldBlock = !isInFieldBlock
       fieldBlockBytes = frame.length
-      // With the PRIORITY flag the payload contains a dependency, preceded in a padded frame by one byte, the padding's
-      // length.
+      // A frame with the PRIORITY flag contains a dependency. In a padded frame, one byte with the padding's length
+      // precedes it.
       if frame.flags & 0x20 != 0 { dependencyOffset = frame.flags & 8 != 0 ? 1 : 0 }
     case 9 where isInFieldBlock:
       isInFieldBlock = frame.flags & 4 == 0

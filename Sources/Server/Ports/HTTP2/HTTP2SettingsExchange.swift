@@ -6,6 +6,7 @@
 
 import NIOCore
 
+/// Replaces the client's acknowledgement of the settings in the input of one HTTP/2 connection.
 struct HTTP2SettingsExchange {
   private static let prefaceBytes = 24
   private static let headerBytes = 9

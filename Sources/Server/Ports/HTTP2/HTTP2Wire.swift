@@ -1,7 +1,7 @@
 // Processes the bytes of one HTTP/2 connection between the socket and NIOHTTP2, where NIOHTTP2 is stricter than the protocol:
 //
-//   - GOAWAY bypasses NIOHTTP2: after it has sent GOAWAY, it would treat frames of new streams as errors of the
-//     connection;
+//   - GOAWAY bypasses NIOHTTP2, which would treat frames of new streams as errors of the connection after it has sent
+//     GOAWAY;
 //   - the SETTINGS frame announces other limits of streams and header lists than NIOHTTP2 enforces;
 //   - the client's acknowledgement of the settings is replaced (`HTTP2SettingsExchange`);
 //   - frames that break the rules of one stream are filtered (`HTTP2FrameFilter`).
@@ -36,7 +36,7 @@ final class HTTP2Wire: ChannelDuplexHandler {
     case broken
   }
 
-  /// The settings that the client receives instead of those of NIOHTTP2.
+  /// The settings that the client receives instead of NIOHTTP2's settings.
   private let announcedSettings: [UInt16: Int]
   private var hasSentSettings = false
   /// The memory of an incomplete header list.

@@ -1,14 +1,15 @@
 // One budget of bytes for everything that all connections make the server hold: incomplete and unanswered requests, results
 // that are being sent, and unread responses. It complements the limits of single connections.
 //
-// A full budget does not reject a peer because of another peer that does not read: the connection that holds most is closed,
-// and its bytes are granted to the new request. `MemoryHolders` chooses it.
+// A peer that does not read must not cause the rejection of other peers. When the budget is full, the server therefore
+// closes the connection that holds most, and grants its bytes to the new request. `MemoryHolders` chooses the
+// connection.
 //
 // Invariants
 //   1. Reserved bytes stay within the limit, except for responses that report completed work (`reserveUnchecked`) and for
 //      growth that a reservation has announced (`PageMemory.resize`).
-//   2. A holder releases everything at the end of its connection, at the latest. The bytes of a connection that is being
-//      closed for its memory are released at once.
+//   2. A holder releases everything at the end of its connection, at the latest. The bytes of a connection that is
+//      being closed for its memory are released immediately.
 //
 // Decision: docs/decisions/0031-shares-of-memory.md
 
@@ -38,8 +39,9 @@ package final class MemoryBudget: Sendable {
   /// The bytes that the results of one connection's streams may hold together: an eighth of the budget, at most 64 MiB.
   package var connectionShare: Int { min(limit / 8, 64 << 20) }
 
-  /// The bytes up to which results may fill the budget, and responses of connections that already hold memory. The rest
-  /// remains for requests and first responses, so that these find room also while connections are being closed.
+  /// The limit up to which query results may fill the budget. It also applies to responses of connections that already
+  /// hold memory. The remaining quarter serves requests and first responses, which find room there even while
+  /// connections are being closed.
   var resultLimit: Int { limit / 4 * 3 }
 
   /// The error text for a client whose request does not fit.
@@ -103,8 +105,8 @@ package final class MemoryHolder: Sendable {
 
   /// - Parameters:
   ///   - address: the peer's address, without its port; empty if unknown.
-  ///   - closing: closes the connection, from any thread; nil if it must not be closed for its memory. It must not own the
-  ///     connection.
+  ///   - closing: closes the connection, from any thread; nil if it must not be closed for its memory. It must not
+  ///     retain the connection.
   package init(_ budget: MemoryBudget, address: String, closing: (@Sendable () -> Void)?) {
     self.budget = budget
     self.address = address

@@ -1,8 +1,8 @@
 // The holders of one memory budget, and the choice of the connection that is closed when the budget is full.
 //
 // The choice weighs bytes by the time for which they are held. A client that reads replaces its bytes all the time, so they
-// are always young. First the address with the largest sum is chosen, then its heaviest connection: many connections of one
-// peer do not displace the single connection of another one.
+// are always young. The choice falls on the address with the largest sum of weights, and there on the connection with
+// the largest weight. Many connections of one peer therefore do not displace the single connection of another peer.
 //
 // Invariant: `bytes` is the sum of the bytes of all holders that are not closed.
 
@@ -14,7 +14,8 @@ struct MemoryHolders {
     var bytes = 0
     /// Bytes reserved and released since `since`.
     var replacedBytes = 0
-    /// The time since which the holder has held its bytes: it is renewed when a quarter of them was replaced.
+    /// The time since which the holder has held its bytes. It is set to the current time when a quarter of the bytes
+    /// was replaced.
     var since: NIODeadline
     /// Whether the connection is being closed for its memory.
     var isClosed = false
@@ -75,34 +76,38 @@ struct MemoryHolders {
   }
 
   /// Chooses connections to close for a request, until `missing` bytes are free, and releases their bytes. Returns the
-  /// functions that close them. Returns nil, and changes nothing, if the requesting connection itself is the next choice, or
-  /// if the next choice holds its bytes for too short a time.
+  /// functions that close them. Returns nil, and changes nothing, if the next choice is the requesting connection, or
+  /// if it has held its bytes for too short a time.
   mutating func close(
     toFree missing: Int, for requester: MemoryHolder, _ requested: Int, minimumAge: TimeAmount
   ) -> [@Sendable () -> Void]? {
     let now = NIODeadline.now()
-    let own = ObjectIdentifier(requester)
+    let requesterID = ObjectIdentifier(requester)
     let empty = Entry(since: now, address: requester.address)
-    let ownWeight = (entries[own] ?? empty).weight(at: now, with: requested)
+    let requesterWeight = (entries[requesterID] ?? empty).weight(at: now, with: requested)
     var addresses: [String: Double] = [:]
-    for (id, entry) in entries where !entry.isClosed && id != own {
+    for (id, entry) in entries where !entry.isClosed && id != requesterID {
       addresses[entry.address, default: 0] += entry.weight(at: now)
     }
-    addresses[requester.address, default: 0] += ownWeight
+    addresses[requester.address, default: 0] += requesterWeight
     var chosen: [ObjectIdentifier: Entry] = [:]
     var freed = 0
     while freed < missing {
-      guard let worst = addresses.max(by: { $0.value < $1.value })?.key else { return nil }
+      guard let heaviestAddress = addresses.max(by: { $0.value < $1.value })?.key else { return nil }
       var heaviest: (id: ObjectIdentifier, entry: Entry, weight: Double)?
-      for (id, entry) in entries where !entry.isClosed && id != own && chosen[id] == nil {
-        guard entry.closing != nil, entry.address == worst, now - entry.since >= minimumAge else { continue }
+      for (id, entry) in entries where !entry.isClosed && id != requesterID && chosen[id] == nil {
+        guard entry.closing != nil, entry.address == heaviestAddress, now - entry.since >= minimumAge else {
+          continue
+        }
         let weight = entry.weight(at: now)
         if weight > heaviest?.weight ?? 0 { heaviest = (id, entry, weight) }
       }
-      guard let heaviest, worst != requester.address || heaviest.weight >= ownWeight else { return nil }
+      guard let heaviest, heaviestAddress != requester.address || heaviest.weight >= requesterWeight else {
+        return nil
+      }
       chosen[heaviest.id] = heaviest.entry
       freed += heaviest.entry.bytes
-      addresses[worst, default: 0] -= heaviest.weight
+      addresses[heaviestAddress, default: 0] -= heaviest.weight
     }
     for id in chosen.keys { entries[id]?.isClosed = true }
     bytes -= freed

@@ -8,7 +8,7 @@ package import NIOCore
 /// The bytes of the budget that one connection holds. Confined to its event loop.
 package final class MemoryReservation {
   package let memory: MemoryBudget
-  /// The connection in the budget. Other accounts of the connection use it too.
+  /// The connection in the budget. Other reservations of the connection use it too.
   package let holder: MemoryHolder
   private let allowance: Int
   /// The bytes that the connection holds, its allowance included.
@@ -40,8 +40,9 @@ package final class MemoryReservation {
   /// Holds `bytes` more. Returns false, and holds nothing, if the budget has no capacity.
   package func reserve(_ bytes: Int) -> Bool { reserve(bytes, leavingRoom: false) }
 
-  /// Holds `bytes` more of a response to a read. Returns false, and holds nothing, if the budget has no capacity, or if this
-  /// connection already holds memory and the budget is full for results: the rest is for clients that read their responses.
+  /// Holds `bytes` more of a response to a read. Returns false, and holds nothing, if the budget has no capacity. Also
+  /// returns false if this connection already holds memory and results may not use more: the remaining part is for
+  /// clients that read their responses.
   package func reserveResponse(_ bytes: Int) -> Bool { reserve(bytes, leavingRoom: reserved > 0) }
 
   private func reserve(_ bytes: Int, leavingRoom: Bool) -> Bool {
@@ -54,7 +55,7 @@ package final class MemoryReservation {
     return true
   }
 
-  /// Whether `reserve` would succeed now. Makes the room if it closes other connections.
+  /// Whether `reserve` would succeed now. May close other connections to make room.
   func hasRoom(for bytes: Int) -> Bool {
     let more = needed(for: held + bytes) - reserved
     return more <= 0 || holder.makeRoom(for: more)
@@ -69,7 +70,7 @@ package final class MemoryReservation {
     reserved += more
   }
 
-  /// Holds `bytes` less.
+  /// Releases `bytes` of the held bytes.
   package func release(_ bytes: Int) {
     precondition(bytes <= held, "invariant: a connection releases no more memory than it holds")
     held -= bytes

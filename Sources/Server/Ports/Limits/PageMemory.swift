@@ -1,5 +1,5 @@
 // The memory of the results that one connection's streams hold until its client has read them. A stream reserves memory for a
-// page of results before it reads them from the store, and waits while its connection holds its share.
+// page of results before it reads them from the store, and waits while its connection has used up its share.
 //
 // Invariants
 //   1. The held bytes stay within the connection's share, except for a single page that is larger.
@@ -83,7 +83,7 @@ package final class PageMemory: Sendable {
   private func reserveNow(_ bytes: Int, within share: Int) -> Bool {
     state.withLockedValue { state in
       guard state.waiting.isEmpty, !state.isClosed else { return false }
-      return fit(bytes, within: share, &state)
+      return reserveIfPossible(bytes, within: share, &state)
     }
   }
 
@@ -97,8 +97,8 @@ package final class PageMemory: Sendable {
     if new < old { resumeWaiting() }
   }
 
-  /// Counts `new` bytes of a response that is being assembled instead of `old`. They do not use the share: a stream that holds
-  /// some could otherwise not continue.
+  /// Changes the counted bytes of a response that is being assembled from `old` to `new`. These bytes do not use the
+  /// share. Otherwise a stream that holds a part of its response could not continue.
   package func count(from old: Int, to new: Int) {
     if new > old { holder.reserveUnchecked(new - old) } else if new < old { holder.release(old - new) }
   }
@@ -113,7 +113,8 @@ package final class PageMemory: Sendable {
     for stream in waiting { stream.continuation.resume(throwing: CancellationError()) }
   }
 
-  private func fit(_ bytes: Int, within share: Int, _ state: inout State) -> Bool {
+  /// Reserves the bytes for a stream if the share and the budget have room. Returns false, and reserves nothing, if not.
+  private func reserveIfPossible(_ bytes: Int, within share: Int, _ state: inout State) -> Bool {
     guard state.held == 0 || state.held + bytes <= share, holder.reserveResults(bytes) else { return false }
     state.held += bytes
     return true
@@ -122,7 +123,7 @@ package final class PageMemory: Sendable {
   private func resumeWaiting() {
     var resumed: [CheckedContinuation<Void, any Error>] = []
     state.withLockedValue { state in
-      while let next = state.waiting.first, fit(next.bytes, within: share, &state) {
+      while let next = state.waiting.first, reserveIfPossible(next.bytes, within: share, &state) {
         state.waiting.removeFirst()
         resumed.append(next.continuation)
       }

@@ -4,7 +4,7 @@
 // The channel always allows half-closure, because the end of the input can arrive together with the first bytes, before the
 // protocol of the connection is known. This handler is the first of every connection, before TLS.
 //
-// Invariant: a connection whose protocol does not allow half-closure closes with its peer's output.
+// Invariant: a connection whose protocol does not allow half-closure closes when its peer ends its output.
 
 import NIOCore
 

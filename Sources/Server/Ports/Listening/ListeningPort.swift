@@ -111,7 +111,7 @@ package final class ListeningPort: Sendable {
           guard registry.admit(channel) else {
             if registry.isDraining { throw PortError(.system, "The port is shutting down.") }
             log.warning(
-              "connection refused: the port, or what the process may have open, is full",
+              "connection refused: the port or the process has its maximum number of connections",
               metadata: ["open": "\(registry.count)", "limit": "\(limits.maximumConnections)"])
             throw PortError(.system, "The port is full.")
           }

@@ -2,7 +2,7 @@
 //
 // A client that has sent a part of a head receives 408. The handler writes the bytes of the response directly to the
 // socket, since the HTTP codec has no request to respond to. If nothing of the head has arrived, the connection closes
-// without a response: a client that sends a request at that moment could mistake the 408 for its response.
+// without a response. Otherwise a client that sends a request at that moment could mistake the 408 for its response.
 
 import NIOCore
 

@@ -43,8 +43,8 @@ private final class LoopExecutor: TaskExecutor {
 
   /// Nanoseconds of a time slice, and the maximum allowance.
   private static let slice: Int64 = 500_000
-  /// The allowance grows by one nanosecond in `share`. So jobs that run immediately take at most that part of the
-  /// loop's time in the long run.
+  /// The allowance grows by one nanosecond every `share` nanoseconds. Jobs that run immediately therefore take at most
+  /// an eighth of the loop's time on average.
   private static let share: Int64 = 8
   private static let pause = TimeAmount.microseconds(50)
 

@@ -1,12 +1,12 @@
-// An undo walk visits the undo rows of a range key by key, in either direction. An undo row is an old value
-// of a key, stored under the key and the version that replaced it.
+// An undo row iterator visits the undo rows of a range key by key, in either direction. An undo row is an old value of
+// a key, stored under the key and the version that replaced it.
 //
-// Most keys have few undo rows. The walk steps over them one by one, because a step costs a fraction of a
-// seek. After eight steps on one key it seeks, so that the cost of a key does not grow with its history.
+// Most keys have few undo rows. The iterator steps over them one by one, because a step costs a fraction of a seek.
+// After eight steps on one key it seeks, so that the cost of a key does not grow with its history.
 
-/// A walk over the keys that have undo rows.
-struct UndoWalk {
-  /// The number of steps over the undo rows of one key before the walk seeks.
+/// Iterates over the keys that have undo rows.
+struct UndoRowIterator {
+  /// The number of steps over the undo rows of one key before the iterator seeks.
   static let maximumSteps = 8
 
   private let reader: RowReader
@@ -15,7 +15,7 @@ struct UndoWalk {
   private let reverse: Bool
   /// The key whose undo rows come next; nil at the end.
   private(set) var key: Key?
-  /// The physical keys of the undo rows of `key`, without their versions.
+  /// The physical key of every undo row of `key`, without the version at its end.
   private var keyPrefix = Key()
 
   init(_ reader: RowReader, _ range: KeyRange, at version: Version, reverse: Bool) throws {
@@ -28,12 +28,12 @@ struct UndoWalk {
     try load()
   }
 
-  /// Returns the value of the current key at the walk's version, if an undo row contains it. The bytes are
-  /// valid until the walk moves. Call this once for each key.
+  /// Returns the value of the current key at the iterator's version, if an undo row contains it. The bytes are valid
+  /// until the iterator moves. Call this once for each key.
   mutating func rowAtVersion() throws -> (value: UnsafeRawBufferPointer, writtenAt: Version)? {
-    // A key's undo rows are ordered by time: each was written at or after the replacement of the one before.
-    // The first one whose `until` is above the version decides.
-    for _ in 0..<UndoWalk.maximumSteps {
+    // A key's undo rows are ordered by time: each was written when the previous one was replaced, or later. The first
+    // one whose `until` is above the version determines the value.
+    for _ in 0..<UndoRowIterator.maximumSteps {
       guard isAtKey else { return nil }
       let row = try undoRow()
       if until > version {
@@ -54,7 +54,7 @@ struct UndoWalk {
 
   /// Moves to the next key.
   mutating func nextKey() throws {
-    var remainingSteps = UndoWalk.maximumSteps
+    var remainingSteps = UndoRowIterator.maximumSteps
     while remainingSteps > 0, isAtKey {
       try reverse ? cursor.previous() : cursor.next()
       remainingSteps -= 1

@@ -1,4 +1,4 @@
-// The notes of a client: lines appended to a file that simulated power cuts do not affect.
+// A client log writer appends lines to a file that simulated power cuts do not affect.
 //
 // A write is durable once the log of the cache and then its directory were synced after the write's commit. The SDK
 // syncs both, the log first. The first sync of the directory after the commit may belong to a sync of the log that
@@ -8,12 +8,12 @@ import Glibc
 import Locking
 
 /// Records the writes of one client.
-final class Notes: Sendable {
+final class ClientLogWriter: Sendable {
   private let descriptor: Int32
   private let state = Guarded(State())
 
   private struct State {
-    var lastShown = 0
+    var lastSeen = 0
     /// The writes that may not be durable, each with the number of the directory's syncs when the app saw it.
     var unsynced: [(number: Int, syncs: Int)] = []
   }
@@ -26,25 +26,25 @@ final class Notes: Sendable {
   deinit { close(descriptor) }
 
   /// The last write that the app saw.
-  var lastShown: Int { state.withLock { $0.lastShown } }
+  var lastSeen: Int { state.withLock { $0.lastSeen } }
 
-  func add(_ line: String) {
+  func append(_ line: String) {
     let bytes = Array((line + "\n").utf8)
     _ = bytes.withUnsafeBytes { Glibc.write(descriptor, $0.baseAddress, $0.count) }
   }
 
-  /// The app received the event of a write.
-  func show(_ number: Int) {
-    add("shown \(number)")
-    let syncs = Notes.directorySyncs
+  /// Records that the app received the event of a write.
+  func recordEvent(of number: Int) {
+    append("shown \(number)")
+    let syncs = ClientLogWriter.directorySyncs
     let durable = state.withLock { state in
-      state.lastShown = number
+      state.lastSeen = number
       state.unsynced.append((number, syncs))
       let synced = state.unsynced.prefix { $0.syncs + 2 <= syncs }
       state.unsynced.removeFirst(synced.count)
       return synced.last?.number
     }
-    if let durable { add("durable \(durable)") }
+    if let durable { append("durable \(durable)") }
   }
 
   /// How often the simulated disk synced the directory of the cache.
