@@ -118,4 +118,24 @@ struct SnifferTests {
     #expect(try await idle.textUntilClose().isEmpty)
     #expect(echo.port.connectionCount == 0)
   }
+
+  @Test("Every call of drain waits until the connections are closed")
+  func secondDrain() async throws {
+    let echo = try await EchoPort.start()
+    let client = try await RawConnection.connect(port: echo.port.port)
+    try await client.send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nx")
+    #expect(try await eventually { echo.port.connectionCount == 1 })
+    let port = echo.port
+    await withTaskGroup(of: Int.self) { group in
+      for _ in 0..<2 {
+        group.addTask {
+          await port.drain(grace: .milliseconds(300))
+          return port.connectionCount
+        }
+      }
+      for await open in group { #expect(open == 0) }
+    }
+    #expect(try await client.textUntilClose().contains("200 OK") == false)
+    await echo.stop()
+  }
 }

@@ -71,16 +71,17 @@ final class ConnectionRegistry: Sendable {
     return admitted
   }
 
-  /// Asks every connection to finish, and waits until all are closed. Closes the remaining ones after `grace`.
+  /// Asks every connection to finish, and waits until all are closed. Closes the remaining ones after `grace`. A later call
+  /// waits with the first one.
   func drain(grace: TimeAmount, on eventLoop: any EventLoop) async {
     let promise = eventLoop.makePromise(of: Void.self)
-    let open: [any Channel]? = state.withLockedValue { state in
-      guard state.drained == nil else { return nil }
-      state.drained = promise
-      return Array(state.channels.values)
+    let (earlier, open) = state.withLockedValue { state in
+      defer { state.drained = state.drained ?? promise }
+      return (state.drained, Array(state.channels.values))
     }
-    guard let open else {
+    if let earlier {
       promise.succeed(())
+      try? await earlier.futureResult.get()
       return
     }
     if open.isEmpty { promise.succeed(()) }
