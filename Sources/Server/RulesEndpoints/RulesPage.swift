@@ -18,7 +18,7 @@ struct RulesPage<Item> {
 
   /// Takes a page from all items.
   /// - Parameter key: the text that identifies an item.
-  /// - Throws: INVALID_ARGUMENT for malformed parameters, and for the token of an item that does not exist any more.
+  /// - Throws: INVALID_ARGUMENT for malformed parameters, and for the token of an item that no longer exists.
   init(_ all: [Item], _ request: HTTPRequest, key: (Item) -> String) throws(FirestoreError) {
     let size = try Self.size(of: request)
     var rest = all[...]

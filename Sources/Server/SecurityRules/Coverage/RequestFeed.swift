@@ -65,7 +65,7 @@ package final class RequestFeed: Sendable {
   /// Adds a subscriber. Its first message is the list of the last records, each further message one record.
   /// - Parameter receive: receives messages as JSON, on any thread and in order. It must be quick and must not call the
   ///   feed.
-  /// - Returns: the number by which the subscription ends.
+  /// - Returns: the number of the subscription, for ``unsubscribe(_:)``.
   package func subscribe(_ receive: @escaping @Sendable ([UInt8]) -> Void) -> Int {
     state.withLock { state in
       let id = state.nextID
@@ -157,7 +157,7 @@ extension StepEvaluation {
     return context
   }
 
-  /// The weight of the documents of the request; any number above `limit` if it exceeds that.
+  /// The weight of the documents of the request; any number above `limit` if the weight exceeds `limit`.
   fileprivate func weight(limit: Int) -> Int {
     var weight = 0
     var values: [RuleValue?] = [request.newResource]

@@ -1,5 +1,5 @@
-// Records denied operations of one Firestore database, and in an emulator the coverage, the feed and the values of
-// `debug()` of all decisions.
+// Records the denied operations of one Firestore database. An emulator's observer also counts the coverage of all
+// decisions, publishes them in the request feed, and reports the values of `debug()`.
 
 package import Access
 package import FirestoreModel
@@ -29,7 +29,7 @@ package struct FirestoreDecisionObserver: DecisionObserver {
     self.now = now
   }
 
-  /// Whether coverage is recorded.
+  /// Whether the observer also receives decisions that allow: the feed and the coverage need them.
   package var observesAllowed: Bool { feed != nil }
 
   package func observe(

@@ -4,11 +4,11 @@ struct FunctionChecker: RuleWalker {
   /// The findings.
   private(set) var issues: [RulesIssue] = []
 
-  /// The arguments of a function.
+  /// Maximum parameters of a function.
   static let maximumParameters = 7
   /// Maximum lets of a function. The published limit is 10; Google's compiler accepts 11.
   static let maximumLets = 11
-  /// The functions in a chain of calls.
+  /// Maximum functions in a chain of calls.
   static let maximumCallDepth = 21
 
   private var functions: [(declaration: SyntaxTree.Function, calls: [Int])] = []

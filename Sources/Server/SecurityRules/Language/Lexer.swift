@@ -8,7 +8,7 @@
 struct Lexer {
   /// The tokens; the last one is the end of the file.
   private(set) var tokens: [Token] = []
-  /// Characters that begin no token.
+  /// The findings about characters that begin no token.
   private(set) var issues: [RulesIssue] = []
 
   private let scalars: [Unicode.Scalar]

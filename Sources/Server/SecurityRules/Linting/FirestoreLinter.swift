@@ -1,5 +1,5 @@
-// Finds allow statements of Cloud Firestore that are open, have no effect, or check less in `update` than in
-// `create`. Also finds functions that hide others.
+// Finds allow statements of Cloud Firestore that grant access to everyone or to every user, have no effect, or check
+// less in `update` than in `create`. It also finds functions that hide others.
 
 /// Checks a rules file of Cloud Firestore.
 struct FirestoreLinter: RuleWalker {
@@ -9,7 +9,7 @@ struct FirestoreLinter: RuleWalker {
   private var statements: [Statement] = []
   private let known = KnownOpenness()
 
-  /// The openness of expressions that were evaluated. A function is evaluated once, however many functions call it.
+  /// The openness of expressions that were evaluated. A function is evaluated once, even if several functions call it.
   private final class KnownOpenness {
     var values: [ExpressionID: RuleOpenness] = [:]
   }
@@ -187,7 +187,7 @@ struct FirestoreLinter: RuleWalker {
     }
   }
 
-  /// Calls `body` with the expressions of a condition, and with those of every function that it calls.
+  /// Calls `body` with the expressions of a condition, and with the expressions of every function that it calls.
   private func forEach(_ root: ExpressionID, _ scope: RuleScope, _ body: (ExpressionID) -> Void) {
     var stack = [(id: root, scope: scope)]
     var visited = Set<ExpressionID>()
@@ -234,8 +234,8 @@ struct FirestoreLinter: RuleWalker {
     }
   }
 
-  /// Whether every way to make a condition true needs one of these variables.
-  /// - Parameter known: the answers about functions that were evaluated.
+  /// Whether a condition can be true only by using one of these variables.
+  /// - Parameter known: the results for functions that were evaluated.
   private func isNeeded(
     _ id: ExpressionID, _ scope: RuleScope, _ names: Set<String>, _ known: inout [ExpressionID: Bool]
   ) -> Bool {

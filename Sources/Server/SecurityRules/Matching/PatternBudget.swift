@@ -1,8 +1,9 @@
 /// A budget of work, shared by all patterns and matches of one evaluation.
 ///
-/// A step is one instruction at one offset of the text, or work of about the same time: compiling a pattern whose
-/// text comes from a request, and the memory of a matcher. A match takes at most the number of instructions times the
-/// length of the text. So the budget bounds time, not only the size of the pattern or the text.
+/// A step is one instruction at one offset of the text, or other work of about the same time. Compiling a pattern whose
+/// text comes from a request and allocating the memory of a matcher also cost steps. A match takes at most the number
+/// of instructions times the length of the text. So the budget bounds time, not only the size of the pattern or the
+/// text.
 package struct PatternBudget: Sendable {
   /// The budget does not suffice.
   package struct Exhausted: Error, Sendable, Hashable {

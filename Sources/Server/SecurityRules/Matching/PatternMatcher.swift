@@ -14,12 +14,12 @@ struct PatternMatcher {
   private var next: ThreadList
   private var scratch: Scratch
 
-  /// The steps that one thread costs at each offset: groups are copied with it.
+  /// The steps that one thread costs at each offset, because the offsets of its groups are copied.
   private let stepsPerThread: Int
 
   /// Makes a matcher, which may search several times.
   ///
-  /// - Parameter slotCount: 0 to learn only whether there is a match; 2 for its range; two more for each group.
+  /// - Parameter slotCount: 0 if only the existence of a match matters; 2 for its range; two more for each group.
   init(
     _ pattern: Pattern, slotCount: Int, budget: inout PatternBudget
   ) throws(PatternBudget.Exhausted) {
@@ -186,9 +186,10 @@ extension Pattern {
     return try matcher.search(text, after: nil, budget: &budget) != nil
   }
 
-  /// The first match in a text: its range and those of the groups, in order; nil for a group that took no part.
+  /// The first match in a text: its range and the ranges of the groups, in order; nil for a group that is not part of
+  /// the match.
   ///
-  /// Returns the match at the first offset that a backtracking matcher would find first.
+  /// Returns the same match as a backtracking matcher.
   ///
   /// - Parameters:
   ///   - text: the units from the offset at which the search starts. Ranges count from its first unit.
@@ -205,7 +206,7 @@ extension Pattern {
   /// The slots of a match with all groups.
   var slotCount: Int { 2 * (groupCount + 1) }
 
-  /// The ranges that slots record; nil for a group that took no part.
+  /// The ranges that slots record; nil for a group that is not part of the match.
   static func ranges(of slots: [Int]) -> [Range<Int>?] {
     stride(from: 0, to: slots.count, by: 2).map { slot in
       let (start, end) = (slots[slot], slots[slot + 1])

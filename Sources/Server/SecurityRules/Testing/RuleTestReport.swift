@@ -1,4 +1,4 @@
-// The results of a run of cases, as text and in the form of JUnit, which build servers read.
+// Reports the results of a run of rule cases as text, and as a JUnit file, which build servers read.
 
 /// The results of a run of cases.
 package struct RuleTestReport: Sendable {
@@ -63,7 +63,7 @@ package struct RuleTestReport: Sendable {
     return lines.joined(separator: "\n")
   }
 
-  /// Escapes a text for an attribute. Characters that XML 1.0 does not have become U+FFFD.
+  /// Escapes a string for an XML attribute. Characters that XML 1.0 does not have become U+FFFD.
   private static func escape(_ text: String) -> String {
     var escaped = String.UnicodeScalarView()
     for scalar in text.unicodeScalars {

@@ -1,8 +1,8 @@
 // Decides requests with a compiled rules file.
 //
-// Every document of a request, and every alternative of a query, is decided separately. An allow statement allows it
-// if the statement is for the method, its block's pattern covers the path, and its condition is true. A request is
-// allowed if all of them are.
+// Every document of a request, and every alternative of a query, is decided separately. A statement allows a document
+// or an alternative if it is for the method, its block's pattern covers the path, and its condition is true. A request
+// is allowed if all its documents and alternatives are allowed.
 
 package import FirestoreModel
 
@@ -86,7 +86,7 @@ package final class FirestoreRuleset: Sendable {
     return decide(steps, lookups, context.work, recording: recording)
   }
 
-  /// The request of reading one document.
+  /// The request to read one document.
   func getRequest(_ path: ResourcePath, _ fields: MapValue?, _ context: Context) -> RuleRequest {
     RuleRequest(
       method: .get, database: context.database, path: path, auth: context.caller.value, time: context.time,
@@ -94,7 +94,7 @@ package final class FirestoreRuleset: Sendable {
       ownDocument: (path, fields, fields))
   }
 
-  /// Decides the writes of a commit, after folding those of one document.
+  /// Decides the writes of a commit, after combining the writes of each document.
   ///
   /// - Parameter states: the fields of a document before and after all writes; nil where it does not exist.
   package func decideWrites(
@@ -286,9 +286,9 @@ package final class FirestoreRuleset: Sendable {
   }
 }
 
-/// The result of the parts of a decision so far. All their documents were allowed.
+/// The result of the earlier parts of a decision, which allowed all their documents.
 struct RuleProgress: Sendable {
-  /// The documents that are decided.
+  /// The number of documents that are decided.
   var decided = 0
   /// The documents that rules have read.
   var lookups = RuleLookups.State()

@@ -4,7 +4,7 @@
 
 package import FirestoreModel
 
-/// The fields of the documents of one alternative of a query, as far as its filters determine them.
+/// The facts that the filters of one alternative of a query imply about the fields of its documents.
 struct QueryKnowledge {
   /// The document that the alternative names, by a comparison of `__name__`.
   private(set) var document: ResourcePath?
@@ -57,7 +57,7 @@ struct QueryKnowledge {
     return .constraint(RuleConstraint(terms.flatMap(comparators)))
   }
 
-  /// The value of a field with exactly one comparison by equality.
+  /// The value of a field whose only filter is an equality; nil for another filter.
   private static func exactValue(of term: FilterTerm) -> RuleValue? {
     switch term {
     case .field(let filter):

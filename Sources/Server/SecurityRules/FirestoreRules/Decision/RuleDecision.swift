@@ -16,7 +16,7 @@ package struct RuleDecision: Sendable {
   package var deniedOperation: Int?
   /// The units of work that were available to the denied operation.
   var workOfDenied = RuleBudget.maximumWork
-  /// The steps that are decided, and allowed, if the decision is unfinished; nil for a finished decision.
+  /// The number of steps that an unfinished decision has decided and allowed; nil for a finished decision.
   var finishedSteps: Int?
   /// The documents that rules have read.
   var lookups = RuleLookups.State()

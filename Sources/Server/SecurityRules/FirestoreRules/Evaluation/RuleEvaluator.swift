@@ -25,7 +25,7 @@ struct RuleEvaluator {
   var budget: RuleBudget
   /// The values of the wildcards of the statement's pattern.
   var wildcards: [RuleValue] = []
-  /// The locals of all active calls; those of the current one begin at `frame`.
+  /// The locals of all active calls. The locals of the current call begin at `frame`.
   var locals: [Local] = []
   var frame = 0
   /// The evaluations that the current one is nested in.
@@ -63,7 +63,7 @@ struct RuleEvaluator {
     }
   }
 
-  /// Evaluates a condition: true, or a fault of any kind, or false.
+  /// Evaluates an operand that must be a boolean.
   mutating func bool(_ id: Int32) throws(Failure) -> Bool {
     let value = try evaluate(id)
     guard case .bool(let result) = value else {
@@ -248,7 +248,8 @@ struct RuleEvaluator {
     return try at(id) { () throws(RuleFault) in try value.slice(from: ends[0], to: ends[1]) }
   }
 
-  /// Spends the work of `value[index]`, or of a slice with the index null. Text counts its code units from the start.
+  /// Spends the work of `value[index]`; the index is null for a slice. Indexing text costs a walk over its code units
+  /// from the start.
   private mutating func spend(indexing value: RuleValue, by index: RuleValue, _ id: Int32) throws(Failure) {
     do throws(RuleFault) {
       switch (value, index) {

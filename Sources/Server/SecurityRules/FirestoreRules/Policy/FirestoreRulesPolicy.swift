@@ -1,4 +1,5 @@
-// The access policy of a Firestore database with rules: adapts operations and documents of the access contract.
+// The access policy of a Firestore database with rules. It converts operations and documents of the access contract to
+// the forms that rules use.
 
 package import Access
 import FirestoreModel
@@ -27,7 +28,7 @@ package struct FirestoreRulesPolicy: AccessPolicy {
 
   /// An operation of the access contract, as rules decide it.
   enum Request {
-    /// Rules do not decide the operation: it shows and changes nothing.
+    /// The operation is allowed without rules, because it returns and changes no data.
     case allowed
     /// Rules cannot allow the operation, for a reason.
     case denied(String)

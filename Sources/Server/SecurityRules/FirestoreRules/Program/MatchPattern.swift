@@ -1,6 +1,7 @@
 // Matches complete document paths with the concatenated pattern of a block.
 //
-// A pattern has at most one `**`, so its length is determined and matching never backtracks.
+// A pattern has at most one `**`, so the path determines how many segments the `**` matches, and matching never
+// backtracks.
 
 import FirestoreModel
 

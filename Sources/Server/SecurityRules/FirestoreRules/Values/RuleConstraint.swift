@@ -41,7 +41,8 @@ package struct RuleConstraint: Sendable {
     _ known: Comparator, _ bound: RuleValue, _ op: Expression.Operator, _ value: RuleValue
   ) -> Bool {
     if case .float = bound, case .int = value {
-      // A float in the filter implies nothing about an integer, except that equal to the one is not equal to the other.
+      // A float in the filter implies nothing about an integer, with one exception: a field that equals the float
+      // differs from the integer.
       return known == .equal && op == .notEqual
     }
     // A field that is NaN differs from every number, and compares with none.

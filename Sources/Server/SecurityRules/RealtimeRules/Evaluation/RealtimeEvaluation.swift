@@ -3,8 +3,8 @@
 // Evaluation reads single locations of the tree and never loads a subtree. It records the locations and whether it
 // read the time, so that the decision about a listen can be made again when they change.
 //
-// Invariant: a failure ends the complete rule. Only operands that are not evaluated at all are harmless: `&&`, `||` and
-// `?:` evaluate from left to right and stop early.
+// Invariant: a failure ends the complete rule. `&&`, `||` and `?:` evaluate from left to right and stop early, so an
+// operand that they skip causes no failure.
 
 import Access
 import RealtimeModel
@@ -17,7 +17,7 @@ struct RealtimeEvaluation {
   private var budget: PatternBudget
   /// Whether the decision is interrupted when the budget is spent; otherwise the rule fails.
   private let isInterruptible: Bool
-  /// The steps of all budgets that the evaluations have had so far.
+  /// The steps that were granted to the evaluations so far.
   private var grantedSteps: Int
 
   /// A path that begins with the location of the rule, and the depth of that location.
@@ -68,7 +68,7 @@ struct RealtimeEvaluation {
     budget.add(RealtimeBudget.stepsPerWrittenLocation)
   }
 
-  /// Keeps the content of a location, which rules are about to read.
+  /// Stores the content of a location that rules will read next.
   mutating func remember(_ content: Node.Content, at path: Path, _ state: TreeState) {
     known = (path, state, content)
   }
@@ -246,7 +246,7 @@ struct RealtimeEvaluation {
       switch operation {
       case .subtract: return .number(x - y)
       case .multiply: return .number(x * y)
-      // Division by zero gives no infinity, unlike JavaScript's.
+      // Division by zero gives NaN, not infinity as in JavaScript.
       case .divide: return .number(y == 0 ? .nan : x / y)
       default: return .number(x.truncatingRemainder(dividingBy: y))
       }

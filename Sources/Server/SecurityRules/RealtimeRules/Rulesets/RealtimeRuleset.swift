@@ -1,6 +1,7 @@
-// Compiles a rules file of the Realtime Database. A file with a mistake in any expression is rejected with all mistakes.
+// Compiles a rules file of the Realtime Database. If any expression has a mistake, the compiler rejects the file and
+// reports all mistakes.
 //
-// Invariant: compiled rules never change. Their size is bounded by the file's, and by a limit on the compiled size of
+// Invariant: compiled rules never change. Their size is bounded by the size of the file, and by a limit on compiled
 // regular expressions, whose counted repetitions expand.
 
 package import RealtimeModel
@@ -114,7 +115,8 @@ fileprivate final class RealtimeCompiler {
 }
 
 extension RealtimeRuleNode {
-  /// Joins the structure of a file and its compiled rules. A location without rules counts: no wildcard applies to it.
+  /// Joins the structure of a file and its compiled rules. A location that the file names without rules also has a
+  /// node, so that no wildcard applies to it.
   fileprivate convenience init(_ node: RuleNode, _ draft: RealtimeCompiler.Draft?) {
     var children: [ChildKey: RealtimeRuleNode] = [:]
     for (key, child) in node.children { children[key] = RealtimeRuleNode(child, draft?.children[key]) }
