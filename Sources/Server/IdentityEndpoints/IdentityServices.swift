@@ -21,7 +21,7 @@ package struct IdentityServices: Sendable {
   package let newAccounts: AllowanceLimiter<ClientAddress>
   /// Limits the messages to each e-mail address and phone number.
   package let recipients: AllowanceLimiter<String>
-  /// Limits the passwords of each client address that are hashed or wait for it.
+  /// Limits the passwords of each client address that are being hashed or queued for hashing.
   package let hashes: ConcurrencyLimiter
   /// Sends codes to users.
   package var delivery: any CodeDelivery
@@ -62,17 +62,19 @@ package struct IdentityServices: Sendable {
     self.log = log
   }
 
-  /// Accounts that a client address creates before it must wait: 100 an hour, as in the hosted product.
+  /// Accounts that a client address can create before it must wait: 100 an hour, as in the hosted product.
   package static let newAccountAllowance: Int64 = 100
   private static let newAccountRestorationMilliseconds: Int64 = 36_000
-  /// Messages to a recipient before the next must wait: twice as many as the free failures of its codes, and 20 an hour.
+  /// Messages to a recipient before further messages must wait: twice as many as the free failures of its codes, and 20
+  /// an hour.
   package static let messageAllowance: Int64 = 20
   package static let messageRestorationMilliseconds: Int64 = 180_000
 
   /// Whether the server runs as an emulator.
   package var isEmulator: Bool { mode == .emulator }
 
-  /// The address of the page that receives the links of e-mails. Without one a production server sends no links.
+  /// The address of the page that receives the links of e-mails. Without a configured page, a production server sends
+  /// no links.
   /// - Parameter base: the address that the client used, which only an emulator trusts.
   func actionURL(base: String) -> String { actionPage ?? (isEmulator ? base + "/emulator/action" : "") }
 
@@ -81,8 +83,8 @@ package struct IdentityServices: Sendable {
     try await delivery.sendEmail(code, language: language)
   }
 
-  /// Sends a code by e-mail without waiting, so that neither the time nor the result of a request depends on it. The log has
-  /// the failures.
+  /// Sends a code by e-mail without waiting, so that neither the time nor the result of a request depends on it.
+  /// Failures are logged.
   func deliverInBackground(_ code: OutOfBandCode, language: String) {
     let delivery = delivery
     Task { try? await delivery.sendEmail(code, language: language) }

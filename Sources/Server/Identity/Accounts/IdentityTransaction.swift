@@ -1,8 +1,8 @@
 // Changes a project's identity database in one atomic commit, and maintains the indexes of accounts.
 //
 // Invariant: an index row exists exactly for the current value of the account that it names. Two accounts never share
-// an e-mail address, a phone number, a passkey or a user of a provider. Operations check this before they store an account,
-// for the error of the API. The transaction itself changes no index row that names another account.
+// an e-mail address, a phone number, a passkey or a user of a provider. Operations check this before they store an
+// account, to return the API's error. The transaction itself changes no index row that names another account.
 
 import JSON
 import OrderedStore
@@ -44,7 +44,8 @@ package final class IdentityTransaction {
     }
   }
 
-  /// Removes an index row of an account. A row that names another account stays, since it is needed to find that account.
+  /// Removes an index row of an account. A row that names another account is kept, because look-ups of that account
+  /// need it.
   private func clearIndex(_ key: Key, of account: Account) throws {
     guard let row = try writer.get(key), row.value.elementsEqual(account.localID.utf8) else { return }
     try writer.clear(key)

@@ -1,4 +1,4 @@
-// Lists the ways by which a user with an address can sign in.
+// Lists the ways in which a user with an e-mail address can sign in.
 
 import Identity
 import JSON

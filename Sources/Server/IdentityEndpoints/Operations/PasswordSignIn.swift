@@ -47,7 +47,7 @@ extension IdentityCall {
 
   /// The account with an address and a password.
   ///
-  /// In production another reason for the failure is reported only if the password is correct, and every
+  /// In production, a failure for another reason than the password is reported only if the password is correct. Every
   /// wrong password takes the same work. So neither the error nor the time shows which accounts exist.
   private func account(email: String, password: String) async throws -> Account {
     let key = AttemptLimiter.Key(.password, project: projectID, tenant: tenantID ?? "", account: email)

@@ -4,7 +4,7 @@ import Identity
 import JSON
 
 extension IdentityCall {
-  /// The first factors that a second factor cannot extend.
+  /// The first factors to which no second factor can be added.
   private static let ineligibleProviders = ["anonymous", "phone", "custom", "gameCenter"]
 
   private static let unsupportedFirstFactor = IdentityError.rejected(
@@ -112,7 +112,7 @@ extension IdentityCall {
     let failure = Failures()
     let grant = try await write { transaction -> TokenGrant? in
       var (account, token) = try self.enrollingAccount(transaction.reader)
-      // The error of an account that cannot enrol must not depend on the code.
+      // The error for an account that cannot enrol must not depend on the code.
       if !self.isEmulator { try self.checkVerified(account) }
       let kind: Account.SecondFactor.Kind
       if self.usesTOTP {

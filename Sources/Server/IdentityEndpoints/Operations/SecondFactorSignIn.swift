@@ -1,4 +1,5 @@
-// Completes a sign-in by a second factor. The first factor's state is in a sealed token, the pending credential.
+// Completes a sign-in with a second factor. A sealed token, the pending credential, contains the state after the first
+// factor.
 
 import Identity
 import JSON
@@ -73,7 +74,7 @@ extension IdentityCall {
     let phone = usesTOTP ? nil : try phoneVerification()
     let totp = usesTOTP ? try totpVerification() : nil
     let pending = try pending(text)
-    // An attacker with the password can begin any number of sign-ins, so the codes are counted for the account.
+    // An attacker who knows the password can begin any number of sign-ins, so guesses of codes are counted per account.
     let key = AttemptLimiter.Key(
       .secondFactor, project: projectID, tenant: tenantID ?? "", account: pending.session.localID)
     return try await countingGuess(key) {

@@ -1,4 +1,4 @@
-// Encoding and decoding of `application/x-www-form-urlencoded` text: queries of links, and bodies of forms.
+// Encodes and decodes `application/x-www-form-urlencoded` text: queries of links, and bodies of forms.
 
 import Identity
 import Ports

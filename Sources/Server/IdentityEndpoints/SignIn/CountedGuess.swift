@@ -1,5 +1,5 @@
-// Counts attempts to guess a verification code for the account or phone number that it protects. A session allows a few
-// attempts only, but an attacker can begin any number of sessions.
+// Counts guesses of verification codes per account or phone number. A session allows only a few attempts, but an
+// attacker can begin any number of sessions.
 
 import Identity
 import JSON

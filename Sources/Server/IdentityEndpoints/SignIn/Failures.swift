@@ -1,4 +1,4 @@
-// An error that a transaction reports although it commits, such as a wrong code whose attempt must be counted.
+// Passes an error out of a transaction that commits, such as the error for a wrong code whose attempt must be counted.
 
 import Identity
 import Locking
@@ -7,7 +7,7 @@ import Locking
 final class Failures: Sendable {
   private let error = Guarded<IdentityError?>(nil)
 
-  /// Reports an error. Later ones have no effect.
+  /// Reports an error. Later errors have no effect.
   func set(_ error: IdentityError) { self.error.withLock { $0 = $0 ?? error } }
 
   /// The reported error; nil for none.

@@ -1,4 +1,5 @@
-// Creates accounts, and passes an account to the owner of its address.
+// Prepares accounts for a new owner: creates an account, or removes the credentials of someone else from an existing
+// account.
 
 import Identity
 

@@ -1,6 +1,6 @@
 // Verifies ID tokens of OpenID Connect providers that the operator configured.
 //
-// The keys of a provider are fetched from its configured address, never from one that a token names. A fetch has a time
+// The keys of a provider are fetched from its configured URL, never from a URL that a token names. A fetch has a time
 // and a size limit. A token with an unknown key causes at most one fetch a minute.
 //
 // Invariant: a token is accepted only from a configured issuer, for a configured audience, within its times.
@@ -18,7 +18,7 @@ package final class OpenIDProviders: ProviderVerifier {
     package var issuer: String
     /// The allowed values of the tokens' claim `aud`: the client IDs of the apps.
     package var audiences: [String]
-    /// The address of the provider's keys: a JSON Web Key Set, or an object of certificates.
+    /// The URL of the provider's keys: a JSON Web Key Set, or an object of certificates.
     package var keysURL: String
 
     /// Creates a configuration.
