@@ -1,4 +1,4 @@
-// Tests of the small endpoints that SDKs read at the start, and of paths and methods that do not exist.
+// Tests the small endpoints that SDKs read when they start, and requests to paths and methods that do not exist.
 
 import JSON
 import Testing

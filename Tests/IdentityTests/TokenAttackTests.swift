@@ -1,4 +1,4 @@
-// Attacks on the tokens of a production server. Each changes one thing of a valid token.
+// Tests that a production server rejects forged tokens. Each attack changes one property of a valid token.
 
 import Access
 import Crypto
@@ -153,7 +153,7 @@ struct TokenAttackTests {
     }
   }
 
-  @Test("Every other text of a valid token is rejected")
+  @Test("Every other encoding of a valid token is rejected")
   func encodings() async throws {
     try await IdentityFixture.with { fixture in
       let valid = try fixture.idToken()
@@ -182,7 +182,7 @@ struct TokenAttackTests {
     }
   }
 
-  @Test("Session cookies, custom tokens, assertions and refresh tokens are no credentials")
+  @Test("Session cookies, custom tokens, assertions and refresh tokens are not accepted as credentials")
   func otherTokens() async throws {
     try await IdentityFixture.with { fixture in
       let now = fixture.clock.now
@@ -205,7 +205,7 @@ struct TokenAttackTests {
     }
   }
 
-  @Test("Tokens that service accounts sign themselves need the account, the API and a short validity")
+  @Test("Tokens that service accounts sign must name the account and the API, and have a short validity")
   func selfSigned() async throws {
     try await IdentityFixture.with { fixture in
       let now = fixture.clock.now

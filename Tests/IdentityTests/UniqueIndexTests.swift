@@ -38,7 +38,7 @@ struct UniqueIndexTests {
     }
   }
 
-  @Test("An account gives its index row to another one in one transaction", arguments: Property.allCases)
+  @Test("One transaction can move an index row from one account to another", arguments: Property.allCases)
   func given(property: Property) async throws {
     try await IdentityFixture.with { fixture in
       let database = try await fixture.store.project(IdentityFixture.project)
@@ -52,7 +52,7 @@ struct UniqueIndexTests {
     }
   }
 
-  @Test("An index row that names another account stays", arguments: Property.allCases)
+  @Test("A change of an account keeps an index row that names another account", arguments: Property.allCases)
   func misplaced(property: Property) async throws {
     try await IdentityFixture.with { fixture in
       let database = try await fixture.store.project(IdentityFixture.project)

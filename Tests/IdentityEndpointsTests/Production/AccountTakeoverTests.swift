@@ -1,5 +1,5 @@
-// Tests that a production server gives an account to the owner of its address alone: codes, sessions and credentials of
-// someone who created the account, or had it before, are useless.
+// Tests that only the owner of an address has access to its account on a production server. Codes, sessions and
+// credentials of an attacker who created the account, or of an earlier owner, have no effect.
 
 import Identity
 import JSON
@@ -73,7 +73,8 @@ struct AccountTakeoverTests {
   }
 
   @Test(
-    "A change of a proven address can be undone after the thief changed the password, which is then useless")
+    "A change of a proven address can be undone after a thief has changed the password, and the undo invalidates this password"
+  )
   func undo() async throws {
     let server = try await ProductionCalls(delivery: CodeRecorder())
     let created = try await signUp(server)
@@ -171,7 +172,7 @@ struct AccountTakeoverTests {
     }
   }
 
-  @Test("The owner of a proven address keeps the credentials at a sign-in by a link")
+  @Test("A sign-in by a link keeps the credentials of an account with a proven address")
   func provenCredentials() async throws {
     let server = try await ProductionCalls(delivery: CodeRecorder())
     _ = try await signUp(server)

@@ -81,7 +81,8 @@ struct AuthConfigurationTests {
     #expect(error?.description.contains("missing.pem cannot be read") == true, "\(error?.description ?? "")")
   }
 
-  @Test("Without a way to send e-mails every request for one gets 501, and changes of addresses succeed")
+  @Test(
+    "If e-mails are not configured, every request for an e-mail gets 501, and changes of addresses succeed")
   func noMail() async throws {
     try await ProductionServer.with { server in
       let created = try await server.auth.post(

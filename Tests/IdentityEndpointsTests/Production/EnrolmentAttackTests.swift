@@ -156,7 +156,9 @@ struct EnrolmentAttackTests {
     }
   }
 
-  @Test("An address creates 100 accounts and then waits; it can still sign in, and other addresses sign up")
+  @Test(
+    "An address can create 100 accounts and must then wait; it can still sign in, and other addresses can sign up"
+  )
   func newAccounts() async throws {
     try await ProductionServer.with { server in
       func post(_ operation: String, _ body: JSONObject, from address: String) async throws -> AuthReply {
@@ -181,7 +183,7 @@ struct EnrolmentAttackTests {
     }
   }
 
-  @Test("One address may use a quarter of the queue for hashes")
+  @Test("One address can occupy at most a quarter of the queue for hashes")
   func hashes() throws {
     let limiter = ConcurrencyLimiter(isEnabled: true)
     func address(_ text: String) throws -> ClientAddress? {

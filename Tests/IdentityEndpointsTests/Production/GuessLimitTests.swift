@@ -49,7 +49,7 @@ struct GuessLimitTests {
     #expect(!begin(limiter, ada, at: 3000))
   }
 
-  @Test("A success does not forget the attempts that are in progress")
+  @Test("A success does not reset the attempts that are in progress")
   func success() {
     let limiter = AttemptLimiter(isEnabled: true)
     for _ in 0..<AttemptLimiter.freeFailures { #expect(begin(limiter, key("ada"))) }

@@ -1,4 +1,4 @@
-// Tests of the tokens of other issuers as credentials for the databases, with keys from a real server on loopback.
+// Tests tokens of other issuers as credentials for the databases. A server on loopback publishes the keys.
 
 import Access
 import Crypto
@@ -52,7 +52,7 @@ struct IssuerTests {
     }
   }
 
-  @Test("A rotated key is fetched at most once a minute, and a removed key verifies nothing any more")
+  @Test("A rotated key is fetched at most once a minute, and a removed key no longer verifies tokens")
   func rotation() async throws {
     try await IssuerFixture.with { fixture in
       await fixture.loader.refresh()
@@ -74,7 +74,7 @@ struct IssuerTests {
     }
   }
 
-  @Test("Keys are fetched every hour, and removed after a day without an answer")
+  @Test("Keys are fetched every hour, and removed after a day without a response")
   func age() async throws {
     try await IssuerFixture.with { fixture in
       await fixture.loader.refresh()
@@ -89,7 +89,7 @@ struct IssuerTests {
     }
   }
 
-  @Test("Silent issuers, large answers and redirects yield no keys and delay no other issuer")
+  @Test("Silent issuers, large responses and redirects yield no keys and do not delay other issuers")
   func hostileIssuers() async throws {
     let elsewhere = try await HTTPReceiver.start()
     try await IssuerFixture.with { fixture in

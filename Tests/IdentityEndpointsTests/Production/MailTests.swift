@@ -272,7 +272,7 @@ struct MailTests {
     #expect(state.withLockedValue { $0.maximumRunning } == 8)
   }
 
-  @Test("Many e-mails at once arrive, each once")
+  @Test("Many e-mails that are sent concurrently arrive, each exactly once")
   func concurrentMessages() async throws {
     let receiver = try await SMTPReceiver.start(
       {

@@ -18,7 +18,7 @@ struct PrivacyTests {
     return reply
   }
 
-  @Test("A change to an address of another account gets the same response as one to a free address")
+  @Test("A change to the address of another account gets the same response as a change to a free address")
   func changeOfAddress() async throws {
     try await ProductionServer.with { server in
       let token = try await signUp(server, "ada@example.com")["idToken"] ?? .null
@@ -63,7 +63,7 @@ struct PrivacyTests {
     }
   }
 
-  @Test("Every invalid custom token gets the same answer")
+  @Test("Every invalid custom token gets the same response")
   func customTokens() async throws {
     try await ProductionServer.with { server in
       let audience = JSONValue.string(EmulatorTokenAuthority.customTokenAudience)

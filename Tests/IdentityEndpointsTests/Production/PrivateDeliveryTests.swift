@@ -26,7 +26,8 @@ struct PrivateDeliveryTests {
     func release() { gate.continuation.finish() }
   }
 
-  @Test("The response comes before the delivery, and its failure does not reach the client")
+  @Test(
+    "The response does not wait for the delivery, and a failure of the delivery does not reach the client")
   func heldDelivery() async throws {
     let delivery = HeldDelivery()
     let server = try await ProductionCalls(delivery: delivery)

@@ -1,4 +1,4 @@
-// Tests of OpenID Connect providers, whose keys come from a small server, and of the delivery of codes.
+// Tests OpenID Connect providers, whose keys a server on loopback publishes, and the delivery of codes.
 
 import Foundation
 import Identity

@@ -1,4 +1,5 @@
-// A small HTTP server on loopback that answers as a test configures, and keeps the last request of each path.
+// A small HTTP server on loopback. It sends the responses that a test configures, and keeps the last request of each
+// path.
 
 import JSON
 import NIOConcurrencyHelpers

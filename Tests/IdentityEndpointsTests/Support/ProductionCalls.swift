@@ -1,5 +1,5 @@
-// The operations of a production server over a store in memory, without a port: with a clock that tests move, and a delivery
-// of their choice.
+// Calls the operations of a production server over a store in memory, without a port. Tests advance the clock, and
+// choose how codes are delivered.
 
 import Identity
 import JSON
@@ -125,7 +125,7 @@ struct ProductionCalls: Sendable {
     }
   }
 
-  /// Moves the clock.
+  /// Advances the clock by seconds.
   func wait(_ duration: Int64) { seconds.withLockedValue { $0 += duration } }
 }
 

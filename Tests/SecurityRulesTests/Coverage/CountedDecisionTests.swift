@@ -1,4 +1,4 @@
-// Tests that the evaluation which decides also counts the coverage, once and with bounded memory.
+// Tests that a decision counts the coverage in the same evaluation, once for each expression and with bounded memory.
 
 import Access
 import FirestoreModel
@@ -65,7 +65,7 @@ struct CountedDecisionTests {
     #expect(lists.allSatisfy { rules.counts.values(of: $0).distinct.count == 1 })
   }
 
-  @Test("An expression keeps ten distinct values, and counts further ones")
+  @Test("The coverage keeps ten distinct values of an expression, and only counts further values")
   func bound() throws {
     let rules = try ruleset(allowing: "resource.data.l.size() >= 0 && resource.data.t != 'x'")
     let policy = FirestoreRulesPolicy(rules)
@@ -84,11 +84,12 @@ struct CountedDecisionTests {
       #expect(counts.total == 50 && counts.distinct.count <= 10)
       if counts.distinct.count == 10 { isFull += 1 }
     }
-    // `resource.data` twice, and `l`. Long texts have the same form in reports.
+    // Three expressions have more than ten values: `resource.data`, which occurs twice, and `l`. Reports truncate the
+    // values of `t`, so long texts count as one value.
     #expect(isFull == 3)
   }
 
-  @Test("Rules of the Realtime Database count each evaluation once, also after a rule that is a constant")
+  @Test("Each evaluation of Realtime Database rules is counted once, also after a rule that is a constant")
   func realtime() throws {
     let rules = #"{"rules":{".read":"auth == null","a":{".read":false,"b":{".read":"data.val() == 'x'"}}}}"#
     let policy = RealtimeRulesPolicy(try RealtimeRuleset(Array(rules.utf8)))

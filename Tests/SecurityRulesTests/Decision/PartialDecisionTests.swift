@@ -1,4 +1,5 @@
-// Decisions about large requests, which a policy makes in parts: their verdict and their limits are those of one decision.
+// Tests decisions about large requests, which a policy makes in parts. Their verdicts and limits are the same as for a
+// decision without parts.
 
 import Access
 import FirestoreModel
@@ -66,7 +67,8 @@ import Testing
 
   private static let read = "exists(/databases/$(database)/documents/d/$(id.split('-')[0]))"
 
-  @Test("a request for many documents reads twenty documents in its rules, not twenty for each part")
+  @Test(
+    "the rules of a request for many documents may read twenty documents in total, not twenty in each part")
   func lookups() throws {
     let policy = try policy("allow get: if !\(Self.read);")
     func isAllowed(_ groupCount: Int) throws -> (isAllowed: Bool, partCount: Int) {
@@ -109,7 +111,7 @@ import Testing
   private static let costly = "!resource.data.t.matches('a*c')"
   private static let costlyFields: MapValue = ["t": .string(String(repeating: "a", count: 60_000))]
 
-  @Test("a part of a read reads the documents that it decides, and the one that it leaves to the next part")
+  @Test("a part of a read reads the documents that it decides, and the first document of the next part")
   func reads() throws {
     let policy = try policy("allow get: if \(Self.costly);")
     let view = View(before: Self.costlyFields)
@@ -118,7 +120,7 @@ import Testing
     #expect(view.readCount.withLock { $0 } <= 9 + count)
   }
 
-  @Test("a document at which a part ends is counted once")
+  @Test("the coverage counts a document once if a part ends at it")
   func coverage() throws {
     let rules = try ruleset(allowing: Self.costly)
     let policy = FirestoreRulesPolicy(rules)
@@ -147,7 +149,7 @@ import Testing
     #expect(decision.denial != nil && count == 1)
   }
 
-  @Test("an operation that is decided at once has no parts")
+  @Test("an operation that one call can decide has no parts")
   func complete() throws {
     let policy = try policy("allow get: if !\(Self.read);")
     let ids = (0..<600).map { "g-\($0)" }

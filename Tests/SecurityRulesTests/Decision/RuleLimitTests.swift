@@ -32,7 +32,7 @@ import Testing
     #expect(try allows("f10('0123456789abcdef')", functions: chain.joined(separator: "\n")))
   }
 
-  @Test("a shared list that expands beyond the limit is not compared")
+  @Test("a list that contains shared lists is not compared if it expands beyond the limit")
   func listBomb() throws {
     let lets = (1...11).map { "let t\($0) = [t\($0 - 1), t\($0 - 1)];" }.joined(separator: " ")
     let chain = (1...8).map { level in

@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test("many values that equal nothing do not slow a search down")
+  @Test("many values that do not equal themselves do not slow a search down")
   func unequal() throws {
     let fields: MapValue = [
       "ones": .array(Array(repeating: .double(1), count: 10_000)),
@@ -68,7 +68,7 @@ import Testing
     #expect(try !allows("'a'.split(resource.data.p) is list || true", fields: fields))
   }
 
-  @Test("a modest pattern from a document is matched")
+  @Test("a pattern of moderate size from a document is matched")
   func modestPatterns() throws {
     let fields: MapValue = ["p": "(?i)[a-z\\pL]+@(\\w+\\.)+[a-z]{2,8}", "t": "Jane@mail.example.com"]
     #expect(try allows("resource.data.t.matches(resource.data.p)", fields: fields))
@@ -129,7 +129,7 @@ import Testing
     #expect(explanation.statements.map(\.fault) == [.workLimit])
   }
 
-  @Test("evaluation ends at a depth that the stack of a thread has room for, also through functions")
+  @Test("evaluation ends at a depth that does not overflow the stack of a thread, also through functions")
   func depth() throws {
     func denial(levels: Int, functions count: Int) throws -> DenialExplanation.Statement? {
       let functions = (1...count).map { number in

@@ -1,4 +1,4 @@
-// Tests the matcher of regular expressions: against backtracking on random patterns, and its costs.
+// Tests the matcher of regular expressions: compares it with backtracking on random patterns, and measures its costs.
 
 import RandomModels
 import SecurityRules
@@ -28,7 +28,7 @@ struct PatternTests {
     }
   }
 
-  @Test("A random pattern matches where backtracking finds a match first")
+  @Test("A random pattern has the same first match as with backtracking")
   func agreesWithBacktracking() throws {
     var random = SeededGenerator(seed: 11)
     var matched = 0
@@ -74,7 +74,7 @@ struct PatternTests {
     #expect(budget.steps == 0)
   }
 
-  @Test("A counted repetition that expands too far is rejected, in a time that the limit bounds")
+  @Test("A counted repetition that expands beyond the limit is rejected in bounded time")
   func expansion() {
     for text in ["(((a{1000}){1000}){1000}){1000}", "((a{0,1000}){0,1000}){1000}", "(a{1000}){20}"] {
       #expect(throws: PatternError.tooLarge) { try RealtimePattern.compile(text, ignoresCase: false) }

@@ -1,8 +1,8 @@
 // Tests random rules on a real engine: no response contains a document that the naive evaluator denies.
 //
 // A read or write of one document is denied exactly if the naive evaluator denies it. Queries are proved from their
-// filters; here the naive evaluator must grant `list` for each document that a query, a count or a listen returns.
-// The lengths of the run are those of `NaiveComparisonTests`.
+// filters; here the naive evaluator must grant `list` for each document that a query, a count or a listen returns. The
+// environment variables of `NaiveComparisonTests` also set the length of this run.
 
 import Access
 import FirestoreModel
@@ -37,7 +37,7 @@ import Testing
 private struct Counts {
   var decisions = 0
   var granted = 0
-  /// Documents that queries and listens have shown.
+  /// Documents that queries and listens have returned.
   var shown = 0
 
   mutating func add(_ other: Counts) {

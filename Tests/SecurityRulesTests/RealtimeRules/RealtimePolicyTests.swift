@@ -15,7 +15,7 @@ struct RealtimePolicyTests {
     .object((0..<count).map { (ChildKey("k\($0)"), .leaf(.int(Int64($0)))) })
   }
 
-  @Test("A read costs the rules on its path, whatever the size of the tree")
+  @Test("The cost of a read depends on the rules on its path, not on the size of the tree")
   func readCost() throws {
     let policy = try policy(
       #"{"big":{".read":"root.child('big').hasChildren() && data.exists() && data.hasChild('k7')"}}"#)
@@ -104,7 +104,7 @@ struct RealtimePolicyTests {
   }
 
   @Test(
-    "A decision about a write that exceeds its work is interrupted and not denied, and spends the work that it used",
+    "A decision about a write that exceeds its work is interrupted and not denied, and its work is subtracted",
     arguments: [0, 1, 50, 1_000, 10_000, 1_000_000])
   func interruption(steps: Int) throws {
     let policy = try policy(#"{".write":true,"$k":{".validate":"newData.val() + 1 > 0 && now > 0"}}"#)

@@ -60,7 +60,7 @@ struct RealtimeRulesetTests {
     #expect(problems(text) == "3:15: \(message)\n", "\(expression)")
   }
 
-  @Test("Rules of writes have no query, and rules of reads no newData")
+  @Test("Rules of writes cannot use query, and rules of reads cannot use newData")
   func variablesByKind() {
     for kind in [".write", ".validate"] {
       #expect(
@@ -84,7 +84,8 @@ struct RealtimeRulesetTests {
     #expect(problems("{\"rules\":{\"$uid\":{\".read\":\"\(expression)\"}}}") == "", "\(expression)")
   }
 
-  @Test("All mistakes of a file are reported, with a line where an expression has several")
+  @Test(
+    "All mistakes of a file are reported; in an expression of several lines, with the line of the mistake")
   func several() {
     let text = """
       {"rules": {

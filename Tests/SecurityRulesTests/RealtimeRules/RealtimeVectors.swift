@@ -1,4 +1,4 @@
-// The shared vectors of Realtime Database rules, and an in-process player of them: the decision of the policy over a
+// The shared vectors of Realtime Database rules, and an in-process player for them, which lets the policy decide over a
 // tree in memory. RealtimeEndpointsTests play the cases that need an endpoint, such as settings, tags and revocation.
 
 import Access

@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Texts of denials", .enabled(if: RuleVectors.areGiven, "HEARTH_CONFORMANCE is not set"))
 struct DenialTextVectorTests {
-  /// The cases in which a statement has another outcome than recorded, but does not allow either. The keys are the
+  /// The cases in which a statement has another outcome than recorded, although both outcomes deny. The keys are the
   /// starts of their ids; the values are the reasons.
   private static let otherOutcomes = [
     "lookups.get.da384ac2": "get() of a missing document is null, as in later emulators",
@@ -75,7 +75,7 @@ struct DenialTextVectorTests {
           sameWords += 1
           continue
         }
-        // No statement covers the denied document; the recorded text names those of another document.
+        // No statement covers the denied document. The recorded text names the statements of another document.
         if text == "No matching allow statements" {
           #expect(["commit", "batchGet"].contains(request["kind"]?.string), "\(own.id)")
           continue

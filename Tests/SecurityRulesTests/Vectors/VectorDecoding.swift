@@ -65,7 +65,7 @@ enum VectorDecoding {
     }
   }
 
-  /// A path below the database's documents, of a full name or of a path.
+  /// The path below the database's documents, from a full name or a path.
   static func path(_ name: String) -> ResourcePath {
     let marker = "/documents/"
     guard let range = name.range(of: marker) else { return ResourcePath(splitting: name) }
