@@ -8,7 +8,7 @@ extension RealtimeRuleset {
   package var coverage: CoverageReport? {
     guard let marked = inspection.markedRuleset() else { return nil }
     let text = RuleSourceText(file.text, columnsAreUTF16: true)
-    let roots = marked.sites.map { rule in
+    let roots = marked.rulesInFileOrder.map { rule in
       let start = SourcePosition(line: rule.line, column: rule.column)
       let values = inspection.counts.values(ofRule: start)
       var nodes = rule.marks.sorted { marked.marks[$0].precedes(marked.marks[$1]) }[...]

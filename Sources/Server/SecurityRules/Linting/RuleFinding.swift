@@ -58,7 +58,7 @@ extension TestedRules {
   package func lint() -> [RuleFinding] {
     switch self {
     case .firestore(let ruleset): FirestoreLinter.findings(ruleset)
-    case .database(let ruleset): RealtimeLinter.findings(ruleset.file)
+    case .realtime(let ruleset): RealtimeLinter.findings(ruleset.file)
     }
   }
 }

@@ -23,7 +23,7 @@ package struct PatternBudget: Sendable {
   package mutating func add(_ count: Int) { steps += count }
 
   /// Spends `count` steps.
-  package mutating func take(_ count: Int = 1) throws(Exhausted) {
+  package mutating func spend(_ count: Int = 1) throws(Exhausted) {
     guard steps >= count else {
       steps = 0
       throw Exhausted()

@@ -23,7 +23,7 @@ struct PatternMatcher {
   init(
     _ pattern: Pattern, slotCount: Int, budget: inout PatternBudget
   ) throws(PatternBudget.Exhausted) {
-    try budget.take(pattern.instructions.count * (1 + slotCount))
+    try budget.spend(pattern.instructions.count * (1 + slotCount))
     self.pattern = pattern
     stepsPerThread = 1 + slotCount / 4
     current = ThreadList(pattern.instructions.count, slotCount)
@@ -53,7 +53,7 @@ struct PatternMatcher {
         try current.add(0, at: position, of: pattern, &scratch, &budget)
       }
       if current.threads.isEmpty, match != nil || pattern.isAnchoredAtStart { return match }
-      try budget.take(1 + current.threads.count * stepsPerThread)
+      try budget.spend(1 + current.threads.count * stepsPerThread)
       let following = TextPosition(
         offset: position.offset + 1, previous: position.next, next: position.next == nil ? nil : units.next())
       threads: for thread in current.threads {
@@ -142,7 +142,7 @@ private struct ThreadList {
       case .restore(let slot, let offset): scratch.slots[slot] = offset
       case .instruction(let index):
         guard insert(index) else { continue }
-        try budget.take()
+        try budget.spend()
         switch pattern.instructions[Int(index)] {
         case .split(let preferred, let other):
           scratch.visits.append(.instruction(other))

@@ -46,7 +46,7 @@ package struct RuleCase: Sendable {
   /// The members of the case, including the defaults of its file.
   package var members: JSONObject
 
-  private static let known: Set<String> = [
+  private static let knownMembers: Set<String> = [
     "name", "expect", "auth", "method", "path", "time", "query", "documents", "resource", "data", "tree",
     "value", "updates", "database",
   ]
@@ -60,7 +60,7 @@ package struct RuleCase: Sendable {
   ) throws(RuleCaseError) {
     let title = object["name"]?.string ?? "case \(position + 1)"
     name = title
-    for member in object.members where !Self.known.contains(member.key) {
+    for member in object.members where !Self.knownMembers.contains(member.key) {
       throw RuleCaseError("\(title): '\(member.key)' is no member of a case.")
     }
     if let text = object["expect"] {

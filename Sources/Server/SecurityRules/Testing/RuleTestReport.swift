@@ -12,7 +12,7 @@ package struct RuleTestReport: Sendable {
     package var outcome: TestedRules.Outcome
 
     /// Whether the verdict is the expected one.
-    package var isPassed: Bool { expected == outcome.verdict }
+    package var hasPassed: Bool { expected == outcome.verdict }
 
     /// Why the case failed, in one line.
     package var failure: String {
@@ -40,7 +40,7 @@ package struct RuleTestReport: Sendable {
   }
 
   /// The cases whose verdict is not the expected one.
-  package var failures: [Result] { results.filter { !$0.isPassed } }
+  package var failures: [Result] { results.filter { !$0.hasPassed } }
 
   /// The results as a JUnit file.
   package var junit: String {
@@ -51,7 +51,7 @@ package struct RuleTestReport: Sendable {
     ]
     for result in results {
       let open = "    <testcase classname=\"\(Self.escape(name))\" name=\"\(Self.escape(result.name))\""
-      if result.isPassed {
+      if result.hasPassed {
         lines.append(open + "/>")
       } else {
         lines += [

@@ -91,7 +91,7 @@ package final class FirestoreRuleset: Sendable {
     RuleRequest(
       method: .get, database: context.database, path: path, auth: context.caller.value, time: context.time,
       resource: .value(Self.document(path, fields, context)), newResource: nil, query: nil,
-      ownDocument: (path, fields, fields))
+      requestedDocument: (path, fields, fields))
   }
 
   /// Decides the writes of a commit, after combining the writes of each document.
@@ -111,7 +111,7 @@ package final class FirestoreRuleset: Sendable {
   package static func changes(
     of writes: [RuleWrite], states: (ResourcePath) throws -> (before: MapValue?, after: MapValue?)
   ) rethrows -> [RuleChange] {
-    try NetWrite.fold(writes).map { change in
+    try NetWrite.combine(writes).map { change in
       let (before, after) = try states(change.path)
       return RuleChange(
         path: change.path, method: change.method(existsBefore: before != nil), before: before, after: after,
@@ -129,7 +129,7 @@ package final class FirestoreRuleset: Sendable {
     changes.map { change in
       var request = getRequest(change.path, change.before, context)
       request.method = change.method
-      request.ownDocument = (change.path, change.before, change.after)
+      request.requestedDocument = (change.path, change.before, change.after)
       switch change.method {
       case .create, .update: request.newResource = Self.document(change.path, change.after, context)
       case .delete: request.newResource = .null
@@ -187,7 +187,9 @@ package final class FirestoreRuleset: Sendable {
     for (index, step) in steps.enumerated() {
       if lookups.failure != nil { break }
       lookups.beginOperation()
-      if step.request.method == .list, let document = step.request.ownDocument { named.append(document.path) }
+      if step.request.method == .list, let document = step.request.requestedDocument {
+        named.append(document.path)
+      }
       if limit == .each { work = RuleBudget.maximumWork }
       let workOfStep = work
       var evaluator = RuleEvaluator(self, request: step.request, lookups: lookups, work: workOfStep)

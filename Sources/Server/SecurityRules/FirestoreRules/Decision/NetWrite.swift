@@ -10,7 +10,7 @@ struct NetWrite {
   private var last: RuleWrite
 
   /// The net effects, in the order of each document's first write.
-  static func fold(_ writes: [RuleWrite]) -> [NetWrite] {
+  static func combine(_ writes: [RuleWrite]) -> [NetWrite] {
     var changes: [NetWrite] = []
     var indices: [ResourcePath: Int] = [:]
     for write in writes {

@@ -153,11 +153,12 @@ extension FirestoreRuleset {
       let knowledge = QueryKnowledge(terms)
       var request = RuleRequest(
         method: .list, database: context.database, path: query.parent, auth: context.caller.value,
-        time: context.time, resource: .missing, newResource: nil, query: query.shape.value, ownDocument: nil)
+        time: context.time, resource: .missing, newResource: nil, query: query.shape.value,
+        requestedDocument: nil)
       if let document = knowledge.document {
         let fields = try context.documents.fields(of: document, afterWrites: false)
         request.path = document
-        request.ownDocument = (document, fields, fields)
+        request.requestedDocument = (document, fields, fields)
         if fields != nil { request.resource = .value(Self.document(document, fields, context)) }
         steps.append(.document(request))
         continue

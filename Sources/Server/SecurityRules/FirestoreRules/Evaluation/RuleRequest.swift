@@ -32,7 +32,7 @@ package struct RuleRequest: Sendable {
   var query: RuleValue?
   /// The document's state before and after the request. `get()` and the like read it without counting a lookup. Nil for
   /// a query.
-  var ownDocument: (path: ResourcePath, before: MapValue?, after: MapValue?)?
+  var requestedDocument: (path: ResourcePath, before: MapValue?, after: MapValue?)?
 
   /// The value of a member, or nil if the request has none.
   func member(_ member: RuleProgram.RequestMember) -> RuleValue? {

@@ -30,7 +30,7 @@ struct RealtimeEvaluation {
   private var location: Path { path.prefix(depth) }
 
   /// The content that was read last. Several expressions of a rule often read the same location.
-  private var known: (path: Path, state: TreeState, content: Node.Content)?
+  private var lastRead: (path: Path, state: TreeState, content: Node.Content)?
 
   /// The values of marked expressions in the current rule, in the order of evaluation.
   private(set) var trace: [(mark: Int32, outcome: RealtimeOutcome)] = []
@@ -70,7 +70,7 @@ struct RealtimeEvaluation {
 
   /// Stores the content of a location that rules will read next.
   mutating func remember(_ content: Node.Content, at path: Path, _ state: TreeState) {
-    known = (path, state, content)
+    lastRead = (path, state, content)
   }
 
   /// Reads the content of a location.
@@ -78,9 +78,9 @@ struct RealtimeEvaluation {
   mutating func content(at path: Path, _ state: TreeState) throws -> Node.Content {
     try spend(RealtimeBudget.stepsPerRead)
     recordRead(of: path)
-    if let known, known.state == state, known.path == path { return known.content }
+    if let lastRead, lastRead.state == state, lastRead.path == path { return lastRead.content }
     let content = try view.content(at: path, state)
-    known = (path, state, content)
+    lastRead = (path, state, content)
     return content
   }
 
@@ -119,7 +119,7 @@ struct RealtimeEvaluation {
   // MARK: Terms
 
   mutating func spend(_ steps: Int = 1) throws {
-    do throws(PatternBudget.Exhausted) { try budget.take(steps) } catch { throw exhausted }
+    do throws(PatternBudget.Exhausted) { try budget.spend(steps) } catch { throw exhausted }
   }
 
   /// The error of a spent budget.

@@ -33,7 +33,7 @@ final class RealtimeMarks {
   }
 
   /// The marks of the current rule.
-  var ofSite: Range<Int> { first..<marks.count }
+  var rangeOfCurrentRule: Range<Int> { first..<marks.count }
 
   /// Begins a rule.
   func begin(_ site: RuleSite) {

@@ -17,7 +17,7 @@ package struct RealtimeRuleset: Sendable {
   /// The marked expressions.
   let marks: [RealtimeMark]
   /// The rules in the order of the file, if expressions are marked.
-  let sites: [RealtimeRule]
+  let rulesInFileOrder: [RealtimeRule]
   /// Explains decisions by this ruleset and records its coverage.
   package let inspection: RealtimeInspection
 
@@ -38,7 +38,7 @@ package struct RealtimeRuleset: Sendable {
     file = try RulesFile(bytes) { compiler.add($0) }
     root = RealtimeRuleNode(file.root, compiler.root)
     self.marks = marks?.marks ?? []
-    sites = compiler.sites
+    rulesInFileOrder = compiler.rulesInFileOrder
     inspection = RealtimeInspection(file.text)
   }
 
@@ -64,7 +64,7 @@ fileprivate final class RealtimeCompiler {
   private var patternInstructions = 0
   private let marks: RealtimeMarks?
   /// The rules in the order of the file, if expressions are marked.
-  private(set) var sites: [RealtimeRule] = []
+  private(set) var rulesInFileOrder: [RealtimeRule] = []
 
   init(_ marks: RealtimeMarks?) {
     self.marks = marks
@@ -91,9 +91,9 @@ fileprivate final class RealtimeCompiler {
     let rule = RealtimeRule(
       condition: condition, kind: site.kind, line: site.line, column: site.column,
       wildcardDepths: site.path.indices.filter { site.path[$0].utf8.first == UInt8(ascii: "$") },
-      marks: marks?.ofSite ?? 0..<0)
+      marks: marks?.rangeOfCurrentRule ?? 0..<0)
     draft(at: site.path).rules[site.kind] = rule
-    if marks != nil { sites.append(rule) }
+    if marks != nil { rulesInFileOrder.append(rule) }
     return nil
   }
 
