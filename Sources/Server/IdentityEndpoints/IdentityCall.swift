@@ -81,7 +81,7 @@ package struct IdentityCall: Sendable {
   /// Counts a message to an e-mail address or phone number.
   /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER`.
   func countMessage(to recipient: String) throws(IdentityError) {
-    guard services.recipients.begin(recipient, at: now) else {
+    guard services.recipientLimiter.begin(recipient, at: now) else {
       throw .rejected("TOO_MANY_ATTEMPTS_TRY_LATER", "Too many messages were sent to this recipient.")
     }
   }
@@ -89,10 +89,10 @@ package struct IdentityCall: Sendable {
   private func countingHash<Value: Sendable>(
     _ work: () async throws(IdentityError) -> Value
   ) async throws(IdentityError) -> Value {
-    guard services.hashes.begin(client) else {
+    guard services.hashLimiter.begin(client) else {
       throw .rejected("TOO_MANY_ATTEMPTS_TRY_LATER", "Too many passwords are being verified.")
     }
-    defer { services.hashes.end(client) }
+    defer { services.hashLimiter.end(client) }
     return try await work()
   }
 

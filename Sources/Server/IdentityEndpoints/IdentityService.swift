@@ -126,11 +126,11 @@ package struct IdentityService: HTTPService {
     _ operation: IdentityOperation, _ call: IdentityCall, _ client: ClientAddress?
   ) async throws -> JSONObject {
     guard !call.isPrivileged, operation.guesses != .none else { return try await operation.run(call) }
-    try services.addresses.begin(client, at: call.now)
+    try services.addressLimiter.begin(client, at: call.now)
     let result: Result<JSONObject, any Error>
     do { result = .success(try await operation.run(call)) } catch { result = .failure(error) }
     if !operation.guesses.counts(result) {
-      services.addresses.refund(client, at: services.clock.milliseconds)
+      services.addressLimiter.refund(client, at: services.clock.milliseconds)
     }
     return try result.get()
   }

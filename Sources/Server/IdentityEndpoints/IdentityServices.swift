@@ -14,15 +14,15 @@ package struct IdentityServices: Sendable {
   package var tokens: any TokenAuthority
   package var outbound: OutboundHTTP
   /// Limits the attempts to guess passwords.
-  package let attempts: AttemptLimiter
+  package let attemptLimiter: AttemptLimiter
   /// Limits the guesses of each client address.
-  package let addresses: AddressLimiter
+  package let addressLimiter: AddressLimiter
   /// Limits the accounts that each client address creates by sign-ups.
-  package let newAccounts: AllowanceLimiter<ClientAddress>
+  package let newAccountLimiter: AllowanceLimiter<ClientAddress>
   /// Limits the messages to each e-mail address and phone number.
-  package let recipients: AllowanceLimiter<String>
+  package let recipientLimiter: AllowanceLimiter<String>
   /// Limits the passwords of each client address that are being hashed or queued for hashing.
-  package let hashes: ConcurrencyLimiter
+  package let hashLimiter: ConcurrencyLimiter
   /// Sends codes to users.
   package var delivery: any CodeDelivery
   /// The deliveries that responses do not wait for.
@@ -46,15 +46,15 @@ package struct IdentityServices: Sendable {
     self.clock = clock
     self.tokens = tokens
     self.outbound = outbound
-    attempts = AttemptLimiter(isEnabled: mode == .production)
-    addresses = AddressLimiter(isEnabled: mode == .production)
-    newAccounts = AllowanceLimiter(
+    attemptLimiter = AttemptLimiter(isEnabled: mode == .production)
+    addressLimiter = AddressLimiter(isEnabled: mode == .production)
+    newAccountLimiter = AllowanceLimiter(
       isEnabled: mode == .production, allowance: Self.newAccountAllowance,
       restorationMilliseconds: Self.newAccountRestorationMilliseconds)
-    recipients = AllowanceLimiter(
+    recipientLimiter = AllowanceLimiter(
       isEnabled: mode == .production, allowance: Self.messageAllowance,
       restorationMilliseconds: Self.messageRestorationMilliseconds)
-    hashes = ConcurrencyLimiter(isEnabled: mode == .production)
+    hashLimiter = ConcurrencyLimiter(isEnabled: mode == .production)
     self.delivery = delivery
     deliveries = BackgroundDeliveries(log: log)
     self.providers = providers

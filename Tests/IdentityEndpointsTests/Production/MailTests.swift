@@ -178,7 +178,7 @@ struct MailTests {
   @Test("Dots at the start of a line are doubled, and single CR and LF become complete line ends")
   func stuffing() {
     func stuffed(_ text: String) -> String {
-      String(decoding: SMTPConversation.stuffed(Array(text.utf8)), as: UTF8.self)
+      String(decoding: SMTPConversation.dotStuffed(Array(text.utf8)), as: UTF8.self)
     }
     #expect(stuffed("a\r\n.\r\nb") == "a\r\n..\r\nb\r\n.\r\n")
     #expect(stuffed(".a\n.\nb\r.c\r\n") == "..a\r\n..\r\nb\r\n..c\r\n.\r\n")

@@ -129,7 +129,7 @@ package struct Account: Sendable, Equatable {
   }
 
   /// The account. If it can sign in with its address or phone number, an empty list of providers replaces nil.
-  package var normalized: Account {
+  package var withProviderList: Account {
     guard providers == nil, hasPasswordProvider || phoneNumber != nil else { return self }
     var account = self
     account.providers = []

@@ -25,7 +25,7 @@ package final class IdentityTransaction {
   /// Stores an account and replaces the one with the same ID.
   /// - Throws: ``CorruptRow`` if an index row that the account needs names another one; the store's errors.
   package func put(_ account: Account) throws {
-    let account = account.normalized
+    let account = account.withProviderList
     let old = try reader.account(account.localID, in: account.tenantID)
     let (oldKeys, newKeys) = (old.map(Self.indexKeys) ?? [], Self.indexKeys(account))
     for key in oldKeys where !newKeys.contains(key) { try clearIndex(key, of: account) }
@@ -86,7 +86,7 @@ package final class IdentityTransaction {
   }
 
   /// Maximum rows that one removal of expired rows reads.
-  private static let sweepCount = 64
+  private static let maximumScannedRows = 64
 
   /// Removes a few expired rows of a kind, so that their number stays bounded. The scan begins at a new row and continues at
   /// the first row of the kind. The last components of the keys are random, so the scans reach all rows in time.
@@ -100,11 +100,11 @@ package final class IdentityTransaction {
     before.end = key
     var expired: [Key] = []
     var visited = 0
-    for range in [after, before] where visited < Self.sweepCount {
+    for range in [after, before] where visited < Self.maximumScannedRows {
       try reader.view.scan(range, reverse: false) { key, row, writtenAt in
         visited += 1
         if try isExpired(row, writtenAt) { expired.append(Array(key)) }
-        return visited < Self.sweepCount
+        return visited < Self.maximumScannedRows
       }
     }
     for key in expired { try writer.clear(key) }

@@ -51,9 +51,9 @@ extension IdentityCall {
   /// wrong password takes the same work. So neither the error nor the time shows which accounts exist.
   private func account(email: String, password: String) async throws -> Account {
     let key = AttemptLimiter.Key(.password, project: projectID, tenant: tenantID ?? "", account: email)
-    try services.attempts.begin(key, at: now)
+    try services.attemptLimiter.begin(key, at: now)
     var outcome = AttemptLimiter.Outcome.undecided
-    defer { services.attempts.end(key, outcome, at: services.clock.milliseconds) }
+    defer { services.attemptLimiter.end(key, outcome, at: services.clock.milliseconds) }
     let found = try await read { try $0.account(email: email, in: self.tenantID) }
     guard let found else {
       guard hidesAccounts else { throw IdentityError.rejected("EMAIL_NOT_FOUND") }

@@ -98,13 +98,13 @@ extension IdentityCall {
 
   private func completePhoneSignIn() async throws -> JSONObject {
     let newID = RandomText.identifier(28)
-    let failure = Failures()
+    let failure = ReportedError()
     let response = try await signIn { transaction, result in
       let number: String
       switch try self.provenNumber(in: transaction) {
       case .verified(let verified): number = verified
       case .failed(let error):
-        failure.set(error)
+        failure.report(error)
         return .respond([:])
       }
       let caller = self.body.has("idToken") ? try self.account(transaction.reader).account : nil
@@ -134,7 +134,7 @@ extension IdentityCall {
       factor.requiresSecondFactor = false
       return .signIn(factor)
     }
-    if let error = failure.first { throw error }
+    if let error = failure.error { throw error }
     return response
   }
 

@@ -78,16 +78,16 @@ extension IdentityCall {
     let key = AttemptLimiter.Key(
       .secondFactor, project: projectID, tenant: tenantID ?? "", account: pending.session.localID)
     return try await countingGuess(key) {
-      let failure = Failures()
+      let failure = ReportedError()
       let response = try await self.completeSecondFactor(pending, phone, totp, failure)
-      if let error = failure.first { throw error }
+      if let error = failure.error { throw error }
       return response
     }
   }
 
   private func completeSecondFactor(
     _ pending: Pending, _ phone: (session: String, code: String)?, _ totp: (id: String, code: String)?,
-    _ failure: Failures
+    _ failure: ReportedError
   ) async throws -> JSONObject {
     try await signIn { transaction, _ in
       var account = try self.account(pending, transaction.reader)
@@ -97,7 +97,7 @@ extension IdentityCall {
           session: phone.session, code: phone.code, for: .secondFactor, in: transaction)
         {
         case .failed(let error):
-          failure.set(error)
+          failure.report(error)
           return .respond([:])
         case .verified(let number):
           guard let enrolled = account.secondFactors.first(where: { $0.phoneNumber == number }) else {

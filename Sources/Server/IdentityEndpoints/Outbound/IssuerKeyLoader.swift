@@ -16,7 +16,7 @@ package final class IssuerKeyLoader: Sendable {
     /// Seconds since the Unix epoch of the last success; nil for none.
     var succeededAt: Int64?
     /// Seconds since the Unix epoch of the last attempt; nil for none.
-    var triedAt: Int64?
+    var attemptedAt: Int64?
   }
 
   /// Seconds after which keys are fetched again.
@@ -78,11 +78,11 @@ package final class IssuerKeyLoader: Sendable {
     let now = clock.milliseconds / 1000
     return fetches.withLock { fetches in
       let last = fetches[index]
-      if let triedAt = last.triedAt, now - triedAt < Self.retrySeconds { return false }
+      if let attemptedAt = last.attemptedAt, now - attemptedAt < Self.retrySeconds { return false }
       let isRequested = issuers.takeRequest(of: index)
       let isFresh = last.succeededAt.map { now - $0 < Self.refreshSeconds } ?? false
       guard isRequested || !isFresh else { return false }
-      fetches[index].triedAt = now
+      fetches[index].attemptedAt = now
       return true
     }
   }

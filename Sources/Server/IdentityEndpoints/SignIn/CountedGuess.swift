@@ -10,14 +10,14 @@ extension IdentityCall {
   func countingGuess(
     _ key: AttemptLimiter.Key, _ operation: () async throws -> JSONObject
   ) async throws -> JSONObject {
-    try services.attempts.begin(key, at: now)
+    try services.attemptLimiter.begin(key, at: now)
     do {
       let response = try await operation()
-      services.attempts.end(key, .correct, at: services.clock.milliseconds)
+      services.attemptLimiter.end(key, .correct, at: services.clock.milliseconds)
       return response
     } catch {
       let isWrong = (error as? IdentityError)?.message == "INVALID_CODE"
-      services.attempts.end(key, isWrong ? .wrong : .undecided, at: services.clock.milliseconds)
+      services.attemptLimiter.end(key, isWrong ? .wrong : .undecided, at: services.clock.milliseconds)
       throw error
     }
   }

@@ -34,7 +34,7 @@ package final class OpenIDProviders: ProviderVerifier {
     /// Seconds since the Unix epoch.
     var fetchedAt: Int64 = 0
     /// Seconds since the Unix epoch of the last attempt.
-    var triedAt: Int64 = 0
+    var attemptedAt: Int64 = 0
   }
 
   /// Seconds after which keys are fetched again.
@@ -108,8 +108,8 @@ package final class OpenIDProviders: ProviderVerifier {
       var entry = keys[provider.keysURL] ?? Keys()
       let known = entry.byID[id]
       let isStale = now - entry.fetchedAt > Self.refreshSeconds
-      let fetches = (known == nil || isStale) && now - entry.triedAt >= Self.retrySeconds
-      if fetches { entry.triedAt = now }
+      let fetches = (known == nil || isStale) && now - entry.attemptedAt >= Self.retrySeconds
+      if fetches { entry.attemptedAt = now }
       keys[provider.keysURL] = entry
       return (known, fetches)
     }
@@ -118,7 +118,7 @@ package final class OpenIDProviders: ProviderVerifier {
       response.status == 200, let fetched = PublishedKeys.parse(response.body)
     else { return known }
     return keys.withLock { keys in
-      keys[provider.keysURL] = Keys(byID: fetched, fetchedAt: now, triedAt: now)
+      keys[provider.keysURL] = Keys(byID: fetched, fetchedAt: now, attemptedAt: now)
       return fetched[id]
     }
   }

@@ -4,12 +4,12 @@ import Identity
 import Locking
 
 /// The first error that was reported.
-final class Failures: Sendable {
-  private let error = Guarded<IdentityError?>(nil)
+final class ReportedError: Sendable {
+  private let reported = Guarded<IdentityError?>(nil)
 
   /// Reports an error. Later errors have no effect.
-  func set(_ error: IdentityError) { self.error.withLock { $0 = $0 ?? error } }
+  func report(_ error: IdentityError) { reported.withLock { $0 = $0 ?? error } }
 
   /// The reported error; nil for none.
-  var first: IdentityError? { error.withLock { $0 } }
+  var error: IdentityError? { reported.withLock { $0 } }
 }
