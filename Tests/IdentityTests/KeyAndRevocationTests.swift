@@ -104,7 +104,7 @@ struct KeyAndRevocationTests {
   func events() async throws {
     try await IdentityFixture.with { fixture in
       let database = try await fixture.store.project(IdentityFixture.project)
-      let received = TestMailbox()
+      let received = AccountEventRecorder()
       let observation = fixture.store.events.observe { received.add($0) }
       try await database.write { transaction in
         var account = Account(localID: "u1", tenantID: nil, createdAt: 1)

@@ -43,7 +43,7 @@ struct AccountTakeoverTests {
       "newEmail": .string(Self.attacker),
     ])
     let code = try await server.code(.changeEmail)
-    server.wait(10)
+    server.advance(10)
     switch change {
     case .reset: try await claim(server, by: .passwordReset)
     case .emailLink: try await claim(server, by: .signIn)
@@ -84,7 +84,7 @@ struct AccountTakeoverTests {
       "newEmail": .string(Self.attacker),
     ])
     _ = try await server.update(["oobCode": server.code(.changeEmail)])
-    server.wait(10)
+    server.advance(10)
     _ = try await server.update(
       ["localId": created["localId"] ?? .null, "password": .string("of the thief")], isPrivileged: true)
     _ = try await server.update(["oobCode": server.code(.recoverEmail)])
@@ -100,7 +100,7 @@ struct AccountTakeoverTests {
     let id = created["localId"] ?? .null
     _ = try await server.update(["localId": id, "email": .string(Self.attacker)], isPrivileged: true)
     _ = try await server.update(["localId": id, "password": .string("of the thief")], isPrivileged: true)
-    server.wait(10)
+    server.advance(10)
     _ = try await server.update(["localId": id, "email": .string("second@example.com")], isPrivileged: true)
     _ = try await server.update(["oobCode": server.code(.recoverEmail)])
     let account = try #require(try await server.account(Self.victim))
@@ -115,7 +115,7 @@ struct AccountTakeoverTests {
     _ = try await server.update(["localId": id, "email": .string(Self.victim)], isPrivileged: true)
     let code = try await server.code(.recoverEmail)
     #expect(code != .null)
-    server.wait(10)
+    server.advance(10)
     try await claim(server, by: .passwordReset)
     await #expect(throws: IdentityError.rejected("INVALID_OOB_CODE")) {
       try await server.update(["oobCode": code])
@@ -159,7 +159,7 @@ struct AccountTakeoverTests {
         Account.SecondFactor(id: "f", displayName: nil, enrolledAt: "", kind: .phone("+15550101"))
       ]
     }
-    server.wait(10)
+    server.advance(10)
     try await claim(server, by: purpose)
     let account = try #require(try await server.account(Self.victim))
     #expect(account.isEmailVerified == true && account.password != before)
@@ -178,7 +178,7 @@ struct AccountTakeoverTests {
     _ = try await signUp(server)
     try await server.change(Self.victim) { $0.isEmailVerified = true }
     let before = try await server.account(Self.victim)
-    server.wait(10)
+    server.advance(10)
     try await claim(server, by: .signIn)
     let after = try await server.account(Self.victim)
     #expect(after?.password == before?.password && after?.validSince == before?.validSince)
@@ -211,7 +211,7 @@ struct AccountTakeoverTests {
     let server = try await ProductionCalls()
     let created = try await server.signUp([:])
     _ = try await server.delete(["idToken": created["idToken"] ?? .null])
-    server.wait(10)
+    server.advance(10)
     _ = try await server.signUp(["localId": created["localId"] ?? .null], isPrivileged: true)
     await #expect(throws: IdentityError.rejected("TOKEN_EXPIRED")) {
       try await server.refreshToken([

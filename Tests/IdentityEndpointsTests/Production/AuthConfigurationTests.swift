@@ -104,7 +104,7 @@ struct AuthConfigurationTests {
     let now = Int64(Date().timeIntervalSince1970)
     let key = try SigningKey.make(at: now)
     let keys = JSONValue.object(["keys": .array([.object(try key.publicKey.jwk)])]).json()
-    receiver.answer("keys", .init(status: 200, body: keys))
+    receiver.respond(to: "keys", with: .init(status: 200, body: keys))
     let claims: JSONObject = [
       "iss": .string("https://id.example"), "aud": .string("app"), "sub": .string("ada"), "iat": .int(now),
       "exp": .int(now + 600),

@@ -66,7 +66,7 @@ struct EnrolmentAttackTests {
     let session = try await start(server, idToken)
     let code = delivery.codes.withLockedValue { $0[Self.number] } ?? ""
     #expect(try await enrol(server, idToken, session, code) == "TOO_MANY_ATTEMPTS_TRY_LATER")
-    server.wait(1)
+    server.advance(1)
     #expect(try await enrol(server, idToken, session, code) == nil)
   }
 
@@ -82,13 +82,13 @@ struct EnrolmentAttackTests {
         Account.SecondFactor(id: "f", displayName: nil, enrolledAt: "", kind: .phone("+15550101"))
       ]
     }
-    server.wait(301)
+    server.advance(301)
     #expect(try await enrol(server, idToken, session, code) == "CREDENTIAL_TOO_OLD_LOGIN_AGAIN")
     let withdrawal: JSONObject = ["idToken": idToken, "mfaEnrollmentId": .string("f")]
     await #expect(throws: IdentityError.rejected("CREDENTIAL_TOO_OLD_LOGIN_AGAIN")) {
       try await server.withdrawEnrolment(withdrawal)
     }
-    server.wait(-1)
+    server.advance(-1)
     _ = try await server.withdrawEnrolment(withdrawal)
     #expect(try await server.account(Self.email)?.secondFactors.isEmpty == true)
   }
@@ -135,7 +135,7 @@ struct EnrolmentAttackTests {
       #expect(try await text() == "TOO_MANY_ATTEMPTS_TRY_LATER")
     }
     #expect(try await send("other@example.com") == nil)
-    server.wait(IdentityServices.messageRestorationMilliseconds / 1000)
+    server.advance(IdentityServices.messageRestorationMilliseconds / 1000)
     #expect(try await send(Self.email) == nil)
     #expect(try await text() == nil)
   }

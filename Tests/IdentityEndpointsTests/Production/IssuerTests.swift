@@ -44,9 +44,9 @@ struct IssuerTests {
   func certificates() async throws {
     try await IssuerFixture.with { fixture in
       let certificate = try fixture.key.certificate(lifetime: 86_400)
-      fixture.receiver.answer(
-        "keys",
-        .init(status: 200, body: JSONValue.object([fixture.key.id: .string(certificate)]).json()))
+      fixture.receiver.respond(
+        to: "keys",
+        with: .init(status: 200, body: JSONValue.object([fixture.key.id: .string(certificate)]).json()))
       await fixture.loader.refresh()
       #expect(try fixture.verifier.principal(of: fixture.token()[...]).user?.id == "u1")
     }
@@ -78,7 +78,7 @@ struct IssuerTests {
   func age() async throws {
     try await IssuerFixture.with { fixture in
       await fixture.loader.refresh()
-      fixture.receiver.answer("keys", .init(status: 500, body: []))
+      fixture.receiver.respond(to: "keys", with: .init(status: 500, body: []))
       fixture.advance(IssuerKeyLoader.refreshSeconds)
       await fixture.loader.refresh()
       #expect(fixture.receiver.requestCount("keys") == 2)
@@ -94,8 +94,8 @@ struct IssuerTests {
     let elsewhere = try await HTTPReceiver.start()
     try await IssuerFixture.with { fixture in
       let set = JSONValue.object(["keys": .array([.object(try fixture.key.publicKey.jwk)])]).json()
-      elsewhere.answer("keys", .init(status: 200, body: set))
-      let answers: [HTTPReceiver.Answer] = [
+      elsewhere.respond(to: "keys", with: .init(status: 200, body: set))
+      let responses: [HTTPReceiver.Response] = [
         .init(status: 200, body: [], isSilent: true),
         .init(status: 200, body: set + [UInt8](repeating: 0x20, count: 10 << 20)),
         .init(status: 302, body: [], location: elsewhere.base + "/keys"),
@@ -105,14 +105,14 @@ struct IssuerTests {
       ]
       let other = try SigningKey.make(at: fixture.now)
       try fixture.publish([other], at: "other")
-      for (index, answer) in answers.enumerated() {
-        fixture.receiver.answer("keys", answer)
+      for (index, response) in responses.enumerated() {
+        fixture.receiver.respond(to: "keys", with: response)
         let start = ContinuousClock.now
         await fixture.loader.refresh()
-        #expect(ContinuousClock.now - start < .seconds(5), "answer \(index)")
-        expectRejected(fixture, try fixture.token(), "answer \(index)")
+        #expect(ContinuousClock.now - start < .seconds(5), "response \(index)")
+        expectRejected(fixture, try fixture.token(), "response \(index)")
         let token = try other.encode(fixture.claims { $0["iss"] = .string(IssuerFixture.otherIssuer) })
-        #expect(try fixture.verifier.principal(of: token[...]).project == "demo-other", "answer \(index)")
+        #expect(try fixture.verifier.principal(of: token[...]).project == "demo-other", "response \(index)")
         fixture.advance(IssuerKeyLoader.retrySeconds)
       }
       #expect(elsewhere.requestCount("keys") == 0)
@@ -207,8 +207,9 @@ struct IssuerTests {
       // An issuer that publishes a key under the ID of a server's key cannot issue tokens of the server.
       var jwk = try key.publicKey.jwk
       jwk["kid"] = .string(fixture.keys.current.id)
-      fixture.receiver.answer(
-        "keys", .init(status: 200, body: JSONValue.object(["keys": .array([.object(jwk)])]).json()))
+      fixture.receiver.respond(
+        to: "keys",
+        with: .init(status: 200, body: JSONValue.object(["keys": .array([.object(jwk)])]).json()))
       fixture.advance(IssuerKeyLoader.refreshSeconds)
       await fixture.loader.refresh()
       let header: JSONObject = ["alg": .string("RS256"), "kid": .string(fixture.keys.current.id)]

@@ -30,15 +30,15 @@ struct RecentSignInTests {
     let server = try await ProductionCalls(delivery: CodeRecorder())
     let anonymous = try await server.signUp([:])
     let body = try await link(server, "ada@example.com", anonymous["idToken"] ?? .null)
-    server.wait(301)
+    server.advance(301)
     await #expect(throws: IdentityError.rejected("CREDENTIAL_TOO_OLD_LOGIN_AGAIN")) {
       try await server.signInWithEmailLink(body)
     }
-    server.wait(-1)
+    server.advance(-1)
     #expect(try await server.signInWithEmailLink(body)["localId"] == anonymous["localId"])
     // The account already has this address, so the sign-in does not change it.
     let again = try await link(server, "ada@example.com", anonymous["idToken"] ?? .null)
-    server.wait(60)
+    server.advance(60)
     #expect(try await server.signInWithEmailLink(again)["localId"] == anonymous["localId"])
   }
 

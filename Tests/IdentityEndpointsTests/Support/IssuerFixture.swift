@@ -79,7 +79,7 @@ struct IssuerFixture: Sendable {
   /// Publishes keys as a JSON Web Key Set.
   func publish(_ keys: [SigningKey], at name: String = "keys") throws {
     let set = JSONValue.object(["keys": .array(try keys.map { .object(try $0.publicKey.jwk) })])
-    receiver.answer(name, .init(status: 200, body: set.json()))
+    receiver.respond(to: name, with: .init(status: 200, body: set.json()))
   }
 
   /// The claims of a user of the issuer.

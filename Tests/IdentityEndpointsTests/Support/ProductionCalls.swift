@@ -126,7 +126,7 @@ struct ProductionCalls: Sendable {
   }
 
   /// Advances the clock by seconds.
-  func wait(_ duration: Int64) { seconds.withLockedValue { $0 += duration } }
+  func advance(_ duration: Int64) { seconds.withLockedValue { $0 += duration } }
 }
 
 /// Records the codes of text messages by phone number.

@@ -14,7 +14,7 @@ import Testing
   private func text(_ count: Int) -> Value { .string(String(repeating: "a", count: count)) }
 
   @Test("a rule cannot double a path without limit")
-  func pathBomb() throws {
+  func pathDoubling() throws {
     let lets = (1...11).map { "let p\($0) = /$(p\($0 - 1))/$(p\($0 - 1));" }.joined(separator: " ")
     let chain = (1...8).map { level in
       "function f\(level)(p0) { \(lets) return \(level == 8 ? "p11 is path" : "f\(level + 1)(p11)"); }"

@@ -76,7 +76,7 @@ struct RealtimeVectors {
   func result(of item: JSONObject) throws -> String {
     let expression = item["expression"]?.string ?? ""
     let place = item["in"]?.string ?? "read"
-    func half(_ text: String, _ key: ChildKey) throws -> Bool? {
+    func isGranted(_ text: String, _ key: ChildKey) throws -> Bool? {
       var location: JSONObject = [".\(place)": .string(text)]
       if place == "validate" { location[".write"] = .bool(true) }
       let rules = JSONValue.object(["rules": .object([key.text: .object(["$k": .object(location)])])])
@@ -89,9 +89,9 @@ struct RealtimeVectors {
       let after = before.setting(path, to: try node(item["body"] ?? .int(1)))
       return try isAllowed(policy, principal, .write(path), before, after)
     }
-    guard let granted = try half(expression, "t") else { return "invalid" }
-    guard let refused = try half("!(\(expression))", "n") else { return "invalid" }
-    return granted ? (refused ? "contradiction" : "true") : (refused ? "false" : "error")
+    guard let granted = try isGranted(expression, "t") else { return "invalid" }
+    guard let negated = try isGranted("!(\(expression))", "n") else { return "invalid" }
+    return granted ? (negated ? "contradiction" : "true") : (negated ? "false" : "error")
   }
 
   // MARK: Requests

@@ -4,7 +4,7 @@ import JSON
 import Testing
 
 @Suite("Small endpoints of the auth port")
-struct HarmlessEndpointTests {
+struct StartupEndpointTests {
   private static let version2 = "/identitytoolkit.googleapis.com/v2"
 
   @Test("Password policy and reCAPTCHA settings enforce nothing")
