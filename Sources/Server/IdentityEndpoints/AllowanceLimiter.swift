@@ -1,7 +1,7 @@
 // Limits events per key, such as a client address: each key has an allowance of events that is restored over time.
 //
-// Invariant: the memory is bounded. If it is full, keys with a full allowance are dropped first, then those with the
-// fewest events, so that an attacker with many keys cannot restore the allowance of a key that has used it.
+// Invariant: the memory is bounded. If it is full, keys with a full allowance are dropped first, then the keys with the
+// fewest events. So an attacker with many keys cannot restore the allowance of a key that has used it.
 
 import Locking
 

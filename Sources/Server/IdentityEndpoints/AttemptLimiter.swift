@@ -4,7 +4,7 @@
 // An attempt counts before it is decided, because many other attempts may arrive while a hash is computed. Attempts in
 // progress use the free failures of their account. Once these are used, an account has one attempt at a time.
 //
-// Invariant: the memory is bounded. If it is full, the accounts with the fewest failures are dropped first, so that an
+// Invariant: the memory is bounded. If it is full, the accounts with the fewest failures are dropped first. So an
 // attacker who guesses for many accounts cannot end the wait of an account.
 
 package import Identity

@@ -1,5 +1,5 @@
-// Tests that the enrolment of a second factor does not bypass the limits of codes and recent sign-ins, and that messages,
-// new accounts and hashes are limited.
+// Tests that the enrolment of a second factor does not bypass the limits of codes and recent sign-ins. Also tests the
+// limits of messages, new accounts and hashes.
 
 import Identity
 import JSON

@@ -1,5 +1,5 @@
-// Tests that guesses of passwords and second factors are counted before they are decided, and that the limiter's memory is
-// bounded without ending the wait of an account.
+// Tests that guesses of passwords and second factors are counted before they are decided. Also tests that the limiter
+// bounds its memory without ending the wait of an account.
 
 import Foundation
 import Identity

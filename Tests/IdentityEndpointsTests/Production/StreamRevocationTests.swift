@@ -1,5 +1,5 @@
-// Tests that open connections to the Realtime Database of a production server lose their authentication when an account is
-// disabled, deleted or revoked, and when a service account is revoked.
+// Tests that open connections to the Realtime Database of a production server lose their authentication when their
+// account is disabled, deleted or revoked, or when their service account is revoked.
 
 import HearthServer
 import JSON

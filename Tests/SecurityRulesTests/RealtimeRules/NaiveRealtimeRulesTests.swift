@@ -101,7 +101,7 @@ private struct DecisionProgram {
     return expected
   }
 
-  /// One to three changes, none inside another, in the order in which the engine applies them.
+  /// One to three changes in the order in which the engine applies them. No change is inside another change.
   private mutating func changes() throws -> [(path: [String], value: JSONValue)] {
     var changes: [(path: [String], value: JSONValue)] = []
     for _ in 0..<(random.below(2) == 0 ? 1 : 3) {

@@ -1,7 +1,7 @@
 // The algorithms of stored passwords: the server's default, and every algorithm of `auth:import`.
 //
-// Invariant: the parameters of a scheme are within the bounds of `validate`, so that no stored hash costs more than about
-// a second of processor time or 64 MiB of memory to verify.
+// Invariant: the parameters of a scheme are within the bounds of `validate`. So the verification of a stored hash takes
+// at most about a second of processor time and 64 MiB of memory.
 
 import JSON
 

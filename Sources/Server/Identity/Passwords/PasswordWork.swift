@@ -1,5 +1,5 @@
-// Makes the verification of every password take the same work, so that its time does not show whether an account exists
-// and how its password is stored.
+// Makes the verification of every password take the same work. So the time shows neither whether an account exists nor
+// how its password is stored.
 //
 // The verification of a hash of the default scheme takes as much work as a sign-in to an unknown account. Imported
 // hashes may take less; the difference is added. A scheme that takes more work than the default shows in the time until
@@ -23,8 +23,8 @@ extension PasswordScheme {
     return blocks * Self.addedCost
   }
 
-  /// The approximate work of ``matches(_:hash:salt:)``, in units of scrypt: the product of its N, r and p. A unit takes about
-  /// 0.4 µs. The factors of the other schemes are measured.
+  /// The approximate work of ``matches(_:hash:salt:)`` in units of scrypt: the product of its N, r and p. A unit takes
+  /// about 0.4 µs. The factors of the other schemes are measured.
   func verificationWork(_ password: String, hash: String, salt: String?) -> Int {
     // A hash that cannot be read is rejected without work.
     guard let bytes = Self.decode(hash), !bytes.isEmpty else { return 0 }

@@ -4,8 +4,8 @@
 // The keys are in memory. A loader fetches them in the background from configured addresses; verification never waits for
 // them. A token whose key is unknown requests a fetch, and is rejected.
 //
-// Invariant: a token is accepted only from a configured issuer with a key of that issuer, for a configured audience, and as
-// a user, never as a service account.
+// Invariant: a token is accepted only from a configured issuer, with a key of this issuer and for a configured
+// audience. It identifies a user, never a service account.
 
 import Access
 import JSON

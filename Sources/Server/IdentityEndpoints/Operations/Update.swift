@@ -246,8 +246,8 @@ extension IdentityCall {
   ///
   /// In production a code is valid only for the account for which it was made, because another account may have its
   /// address now. A change of the address needs the rights of the session that requested it, so the code ends with that
-  /// session. An undo stays valid without the session, because an attacker can end sessions. It ends when another user
-  /// proves ownership of the address.
+  /// session. An undo remains valid without the session, because an attacker can end sessions. It ends when another
+  /// user proves ownership of the address.
   private func account(of code: OutOfBandCode, _ reader: IdentityReader) throws -> Account {
     let found: Account?
     if code.purpose == .recoverEmail {

@@ -14,7 +14,7 @@ indirect enum FieldKind: Sendable {
   case int
   /// A number of 64 bits, which JSON writes as a string.
   case decimal
-  /// One of these names of an enumeration. The number of a name is its position.
+  /// A value of an enumeration with these names. The number of a name is its position.
   case word([String])
   case list(FieldKind)
   case object([String: FieldKind])

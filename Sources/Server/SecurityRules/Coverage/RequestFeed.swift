@@ -1,7 +1,7 @@
 // The request feed publishes the decisions about requests to Firestore in the form of Google's emulator, whose web
 // interface shows them. Only emulators have a feed.
 //
-// Without a subscriber a record costs an allocation: its JSON is written when a subscriber receives it.
+// Without a subscriber, a record costs only an allocation, because its JSON is written when a subscriber receives it.
 //
 // Invariant: a subscriber never delays a request. Records are handed over without waiting. The last records retain
 // documents of bounded size.
@@ -126,7 +126,7 @@ package final class RequestFeed: Sendable {
     ])
   }
 
-  /// The ID of a record in the form of a UUID of version 8, which leaves its bits to the application.
+  /// The ID of a record in the form of a UUID of version 8, whose bits the application defines.
   private func id(of record: Record) -> String {
     var bytes = [UInt8](repeating: 0, count: 16)
     for index in 0..<8 {

@@ -4,8 +4,8 @@
 // threads. Time is therefore linear in the text for every pattern: nested repetitions such as (a*)*b cost no more than
 // others. With capturing groups each thread carries the offsets of its groups.
 //
-// Invariant: a list contains each instruction at most once, so that a unit costs at most as many steps as the pattern
-// has instructions, plus one for each thread.
+// Invariant: a list contains each instruction at most once. So a unit costs at most one step for each instruction of
+// the pattern, and one for each thread.
 
 /// One search of a pattern in a text.
 struct PatternMatcher {

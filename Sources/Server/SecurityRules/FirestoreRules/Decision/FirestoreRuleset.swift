@@ -16,7 +16,7 @@ package final class FirestoreRuleset: Sendable {
   let counts = CoverageCounts<RuleTrace.Outcome>()
   /// Whether an expression calls `debug()`.
   let usesDebug: Bool
-  /// The SHA-256 hash of the text in hexadecimal digits, which names a release to operators.
+  /// The SHA-256 hash of the text in hexadecimal digits, which identifies a release for operators.
   package let fingerprint: String
 
   /// The text of the rules file.
@@ -46,7 +46,7 @@ package final class FirestoreRuleset: Sendable {
     package var documents: any RuleDocumentSource
     /// The result of earlier parts of the decision.
     var progress = RuleProgress()
-    /// The number of documents that the request names; nil if the operation has all of them.
+    /// The number of documents of the complete request; nil if the operation contains all of them.
     var requestCount: Int?
     /// Whether the decision may end after a part of the operation.
     var isDivisible = false

@@ -24,7 +24,7 @@ package struct RuleDecision: Sendable {
   var evaluations: [StepEvaluation] = []
 }
 
-/// A write of a request on one document, before the writes of one document are folded.
+/// A write of a request on one document, before the writes of each document are combined.
 package struct RuleWrite: Sendable {
   /// The kinds of writes.
   package enum Kind: Sendable {

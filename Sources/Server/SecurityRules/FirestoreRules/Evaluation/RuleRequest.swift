@@ -30,8 +30,8 @@ package struct RuleRequest: Sendable {
   var newResource: RuleValue?
   /// The limit, offset and order of a query.
   var query: RuleValue?
-  /// The document's state before and after the request. `get()` and the like read it without counting a lookup. Nil for
-  /// a query.
+  /// The document's state before and after the request. `get()`, `exists()`, `getAfter()` and `existsAfter()` read it
+  /// without counting a lookup. Nil for a query.
   var requestedDocument: (path: ResourcePath, before: MapValue?, after: MapValue?)?
 
   /// The value of a member, or nil if the request has none.

@@ -45,9 +45,9 @@ package struct FirestoreRulesPolicy: AccessPolicy {
     var operation: RuleOperation
     /// The result of earlier parts.
     var progress = RuleProgress()
-    /// The documents of the complete operation; nil for a query.
+    /// The number of documents of the complete operation; nil for a query.
     var requestCount: Int?
-    /// The documents of the part; nil for a query.
+    /// The number of documents of the part; nil for a query.
     var count: Int?
     /// Whether the decision may end before the end of the operation.
     var isDivisible = false
@@ -55,7 +55,7 @@ package struct FirestoreRulesPolicy: AccessPolicy {
     /// A query.
     init(_ query: RuleQuery) { operation = .query(query) }
 
-    /// The part of an operation on documents that a view requests.
+    /// The part of an operation on documents that a view requests by `part`.
     /// - Parameters:
     ///   - limit: the maximum number of documents in a part.
     ///   - read: reads the documents of the part.

@@ -9,7 +9,7 @@ import FirestoreModel
 struct MatchPattern: Sendable {
   /// The segments.
   let segments: [SyntaxTree.PatternSegment.Kind]
-  /// The literal segments with their indices. Those after `documents` come first, because most blocks differ there.
+  /// The literal segments with their indices. Literals after `documents` come first, because most blocks differ there.
   private let literals: [(index: Int, text: String)]
   /// The index of the `**` wildcard.
   let rest: Int?

@@ -12,7 +12,7 @@ package struct RuleConstraint: Sendable {
 
   /// The comparisons. One of them suffices to imply another comparison.
   var comparators: [(Comparator, RuleValue)]
-  /// Whether the constraint stands for a wildcard, whose value the query does not determine, instead of a field.
+  /// Whether the constraint is the value of a wildcard that the query does not determine, not of a field.
   private(set) var isUnbound = false
 
   init(_ comparators: [(Comparator, RuleValue)]) { self.comparators = comparators }
