@@ -88,7 +88,7 @@ struct AddressLimitTests {
   }
 
   @Test("Many addresses take bounded memory and do not restore the allowance of a blocked one")
-  func bound() throws {
+  func boundedMemory() throws {
     let limiter = AddressLimiter(isEnabled: true, maximumRecords: 100)
     let client = try address("203.0.113.7")
     for _ in 0..<AddressLimiter.allowance { _ = attempt(limiter, client, at: 0) }
@@ -100,7 +100,7 @@ struct AddressLimitTests {
   }
 
   @Test("A client that tries many accounts is blocked; other addresses and administrators are not")
-  func server() async throws {
+  func endpoint() async throws {
     try await ProductionServer.with { server in
       func post(_ operation: String, _ body: JSONObject, from address: String) async throws -> String? {
         try await server.auth.post(

@@ -59,7 +59,7 @@ struct GuessLimitTests {
   }
 
   @Test("Guesses for many accounts take bounded memory, and a blocked account stays blocked")
-  func bound() {
+  func boundedMemory() {
     let limiter = AttemptLimiter(isEnabled: true, maximumRecords: 100)
     for _ in 0..<AttemptLimiter.freeFailures {
       #expect(begin(limiter, key("ada")))

@@ -75,7 +75,7 @@ struct IssuerTests {
   }
 
   @Test("Keys are fetched every hour, and removed after a day without a response")
-  func age() async throws {
+  func keyAge() async throws {
     try await IssuerFixture.with { fixture in
       await fixture.loader.refresh()
       fixture.receiver.respond(to: "keys", with: .init(status: 500, body: []))

@@ -57,7 +57,7 @@ struct PrivateDeliveryTests {
   }
 
   @Test("Deliveries in progress are bounded, also for addresses to which nothing is sent")
-  func bound() async throws {
+  func maximumDeliveries() async throws {
     let delivery = HeldDelivery()
     let server = try await ProductionCalls(delivery: delivery)
     // Several recipients, because the messages to each are limited.

@@ -66,7 +66,7 @@ struct CountedDecisionTests {
   }
 
   @Test("The coverage keeps ten distinct values of an expression, and only counts further values")
-  func bound() throws {
+  func maximumValues() throws {
     let rules = try ruleset(allowing: "resource.data.l.size() >= 0 && resource.data.t != 'x'")
     let policy = FirestoreRulesPolicy(rules)
     for number in 0..<25 {

@@ -124,7 +124,7 @@ import Testing
   }
 
   @Test("the text of a denial by many statements is bounded")
-  func bound() throws {
+  func maximumLength() throws {
     let statements = String(repeating: "allow get: if false; ", count: 500)
     let rules = try FirestoreRuleset(
       compiling:

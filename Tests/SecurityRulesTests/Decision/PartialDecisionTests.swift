@@ -85,7 +85,7 @@ import Testing
   @Test(
     "a commit of many large documents is allowed in parts, and each part has the work of one document at most"
   )
-  func work() throws {
+  func largeCommit() throws {
     let policy = try policy(
       """
       function changes(keys) { return request.resource.data.diff(resource.data).affectedKeys().hasOnly(keys); }
@@ -112,7 +112,7 @@ import Testing
   private static let costlyFields: MapValue = ["t": .string(String(repeating: "a", count: 60_000))]
 
   @Test("a part of a read reads the documents that it decides, and the first document of the next part")
-  func reads() throws {
+  func readDocuments() throws {
     let policy = try policy("allow get: if \(Self.costly);")
     let view = View(before: Self.costlyFields)
     let (decision, count) = try decide(policy, .get(try names((0..<9).map { "d\($0)" })), view)
@@ -150,7 +150,7 @@ import Testing
   }
 
   @Test("an operation that one call can decide has no parts")
-  func complete() throws {
+  func undivided() throws {
     let policy = try policy("allow get: if !\(Self.read);")
     let ids = (0..<600).map { "g-\($0)" }
     var view = View()

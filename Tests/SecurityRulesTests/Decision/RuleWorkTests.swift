@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test("many values that do not equal themselves do not slow a search down")
-  func unequal() throws {
+  func unequalValues() throws {
     let fields: MapValue = [
       "ones": .array(Array(repeating: .double(1), count: 10_000)),
       "integers": .array(Array(repeating: .integer(1), count: 10_000)),
@@ -69,7 +69,7 @@ import Testing
   }
 
   @Test("a pattern of moderate size from a document is matched")
-  func modestPatterns() throws {
+  func moderatePatterns() throws {
     let fields: MapValue = ["p": "(?i)[a-z\\pL]+@(\\w+\\.)+[a-z]{2,8}", "t": "Jane@mail.example.com"]
     #expect(try allows("resource.data.t.matches(resource.data.p)", fields: fields))
     #expect(try allows("'a1b22c'.replace('(\\\\d)+', '-') == 'a-b-c'"))
@@ -147,7 +147,7 @@ import Testing
   }
 
   @Test("extreme numbers in a document cause errors, never traps")
-  func extremes() throws {
+  func extremeNumbers() throws {
     for number in [Int64.min, .min + 1, .max] {
       let fields: MapValue = ["n": .integer(number)]
       for use in [

@@ -9,7 +9,7 @@ import Testing
   private func members(_ bytes: Int) -> JSONObject { ["t": .string(String(repeating: "x", count: bytes))] }
 
   @Test("new entries replace the oldest ones at the limits of count and bytes")
-  func room() {
+  func eviction() {
     var limits = DenialLogLimits()
     limits.entries = 3
     limits.bytes = 1_000

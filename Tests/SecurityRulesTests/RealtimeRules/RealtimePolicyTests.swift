@@ -42,7 +42,7 @@ struct RealtimePolicyTests {
   }
 
   @Test("Every child of a large write is validated", arguments: [0, 255, 256, 257, 511, 999])
-  func pages(bad: Int) throws {
+  func largeWrite(bad: Int) throws {
     let policy = try policy(
       #"{".write":true,"l":{"k5":{},"$k":{".validate":"newData.isNumber() && $k.beginsWith('k')"}}}"#)
     for (key, isAllowed) in [("k\(bad)", bad == 5), ("k5", true), ("other", false)] {
@@ -165,7 +165,7 @@ struct RealtimePolicyTests {
   }
 
   @Test("Rules that permit everything need no evaluation")
-  func open() throws {
+  func openRules() throws {
     #expect(try policy(#"{".read":true,".write":true}"#).allowsEverything(.nobody))
     #expect(try !policy(#"{".read":true,".write":true,"a":{".validate":"true"}}"#).allowsEverything(.nobody))
     #expect(try !policy(#"{".read":"true",".write":true}"#).allowsEverything(.nobody))

@@ -80,13 +80,13 @@ struct RealtimeRulesetTests {
       #"root.child(\"a\")['val']() !== 'it\\'s'"#, "query.orderByKey && query.limitToFirst < 5",
       "(1 == 1 ? data : root).child('a').exists()", #"'\\u{1F600}\\x41\\\nb' != ''"#,
     ])
-  func accepted(expression: String) {
+  func completeLanguage(expression: String) {
     #expect(problems("{\"rules\":{\"$uid\":{\".read\":\"\(expression)\"}}}") == "", "\(expression)")
   }
 
   @Test(
     "All mistakes of a file are reported; in an expression of several lines, with the line of the mistake")
-  func several() {
+  func severalMistakes() {
     let text = """
       {"rules": {
         ".read": "tr",
