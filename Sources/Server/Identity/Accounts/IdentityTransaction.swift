@@ -9,7 +9,7 @@ import OrderedStore
 
 /// A transaction on a project's identity database. Valid during one call of the store only.
 package final class IdentityTransaction {
-  /// The state with this transaction's own changes.
+  /// The state including the changes of this transaction.
   package let reader: IdentityReader
   private let writer: any SequencedTransaction
   private(set) var events: [AccountEvent] = []

@@ -1,4 +1,4 @@
-// The members of an ID token that operations use, and the look-up of its account with its checks.
+// The members of an ID token that operations use. Also looks up the account of a token and checks it.
 
 package import JSON
 

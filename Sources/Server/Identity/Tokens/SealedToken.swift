@@ -1,6 +1,6 @@
-// Sealed tokens carry the server's own state to a client and back: refresh tokens, pending second factors, temporary
-// proofs of phone numbers. They are authenticated by HMAC-SHA-256 with a secret of the project, so that a client can
-// neither make nor change a token.
+// Sealed tokens contain state of the server that a client stores and returns: refresh tokens, pending second factors,
+// temporary proofs of phone numbers. They are authenticated by HMAC-SHA-256 with a secret of the project, so that a
+// client can neither make nor change a token.
 
 import Crypto
 package import JSON

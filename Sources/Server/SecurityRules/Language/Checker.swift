@@ -1,6 +1,6 @@
-// Checks a parsed rules file as Google's compiler does, in its stages: patterns; packages used as variables and the
-// nesting of expressions; then names, functions, arguments, types and regular expressions. A stage with errors ends the
-// check.
+// Checks a parsed rules file in the same stages as Google's compiler. The first stage checks patterns. The second
+// checks packages that are used as variables, and the nesting of expressions. The third checks names, functions,
+// arguments, types and regular expressions. If a stage finds errors, later stages do not run.
 
 /// Checks a syntax tree and collects the findings.
 struct Checker {
@@ -70,7 +70,7 @@ struct Checker {
   private mutating func checkNesting() {
     var roots = tree.allFunctions.flatMap { $0.lets.compactMap(\.value) + [$0.result] }
     for match in tree.allMatches { roots += match.allows.compactMap(\.condition) }
-    // An explicit stack: operator chains may be longer than the call stack allows.
+    // Uses an explicit stack, because a long chain of operators would overflow the call stack.
     var stack = roots.map { (id: $0, depth: 1, chain: 0) }
     while let (id, depth, chain) = stack.popLast() {
       let expression = tree[id]

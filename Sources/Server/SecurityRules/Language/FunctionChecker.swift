@@ -117,7 +117,7 @@ struct FunctionChecker: RuleWalker {
 }
 
 extension SyntaxTree {
-  /// Calls `body` with an expression and all expressions inside it, each after those to its left.
+  /// Calls `body` with an expression and all expressions inside it, from left to right.
   func forEach(below root: ExpressionID, _ body: (Expression) -> Void) {
     var stack = [root]
     while let id = stack.popLast() {

@@ -1,8 +1,7 @@
 // Splits a rules file into tokens.
 //
-// A slash directly before a segment character begins a segment, even if the author meant a division: `4/2` is a
-// number and a segment. Characters that begin no token are skipped and reported, so that the parser's findings come
-// first.
+// A slash directly before a segment character begins a segment, even if the author meant a division: `4/2` is a number
+// and a segment. Characters that begin no token are skipped. They are reported only if the parser finds no error.
 
 /// Splits the text of a rules file into tokens.
 struct Lexer {

@@ -138,8 +138,8 @@ struct RealtimeRuleWalk {
   }
 }
 
-/// Receives an evaluated rule, a path and the number of its first keys that name the location, the result, and the values
-/// of the marked expressions.
+/// Receives an evaluated rule and its location, its result, and the values of its marked expressions. The location is a
+/// path and the number of its first keys that count.
 typealias RealtimeRuleReport = (
   RealtimeRule, Path, Int, RealtimeRuleResult, [(mark: Int32, outcome: RealtimeOutcome)]
 ) -> Void
