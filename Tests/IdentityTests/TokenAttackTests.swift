@@ -83,29 +83,29 @@ struct TokenAttackTests {
         let text = JSONWebToken.encode(header, claims)
         return text + "." + Base64.encode(try key.sign(Array(text.utf8)), .urlSafe, padded: false)
       }
-      let good: JSONObject = ["alg": .string("RS256"), "kid": .string(key.id), "typ": .string("JWT")]
-      #expect(try fixture.verifier.principal(of: sign(good)[...]).user?.id == "u1")
+      let validHeader: JSONObject = ["alg": .string("RS256"), "kid": .string(key.id), "typ": .string("JWT")]
+      #expect(try fixture.verifier.principal(of: sign(validHeader)[...]).user?.id == "u1")
       for algorithm in [
         "none", "None", "NONE", "HS256", "HS512", "RS384", "RS512", "PS256", "ES256", "rs256", "RS256 ", "",
       ] {
-        var header = good
+        var header = validHeader
         header["alg"] = .string(algorithm)
         expectRejected(fixture, try sign(header), "algorithm \(algorithm)")
       }
       for name in ["jku", "jwk", "x5u", "x5c", "x5t", "x5t#S256", "crit", "b64", "zip", "enc"] {
-        var header = good
+        var header = validHeader
         header[name] = name == "jwk" ? .object(try key.publicKey.jwk) : .string("https://evil.example/key")
         expectRejected(fixture, try sign(header), "header \(name)")
       }
       for kid: JSONValue? in [nil, .string(""), .string("unknown"), .int(1), .string("../" + key.id), .null] {
-        var header = good
+        var header = validHeader
         header["kid"] = kid
         expectRejected(fixture, try sign(header), "kid \(String(describing: kid))")
       }
-      var header = good
+      var header = validHeader
       header["alg"] = nil
       expectRejected(fixture, try sign(header), "no algorithm")
-      header = good
+      header = validHeader
       header["typ"] = .string("at+jwt")
       expectRejected(fixture, try sign(header), "an ID token as access token")
     }

@@ -53,9 +53,9 @@ struct ReleaseFilter {
   /// - Throws: INVALID_ARGUMENT for another condition.
   init(_ text: String, project: String) throws(FirestoreError) {
     for condition in text.split(separator: " ") where condition != "AND" {
-      let sides = condition.split(separator: "=", maxSplits: 1)
-      var pattern = sides.count == 2 ? String(sides[1]).trimmingQuotes : ""
-      switch sides.first {
+      let nameAndPattern = condition.split(separator: "=", maxSplits: 1)
+      var pattern = nameAndPattern.count == 2 ? String(nameAndPattern[1]).trimmingQuotes : ""
+      switch nameAndPattern.first {
       case "name"?:
         pattern.removePrefix("projects/\(project)/releases/")
         names.append(pattern)

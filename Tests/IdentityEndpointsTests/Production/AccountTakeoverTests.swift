@@ -198,9 +198,9 @@ struct AccountTakeoverTests {
       "grantType": .string("refresh_token"), "refreshToken": created["refreshToken"] ?? .null,
     ]
     #expect(try await server.refreshToken(body)["user_id"]?.string == id)
-    var ofTenant = body
-    ofTenant["tenantId"] = .string("t1")
-    let request = ofTenant
+    var tenantBody = body
+    tenantBody["tenantId"] = .string("t1")
+    let request = tenantBody
     await #expect(throws: IdentityError.rejected("INVALID_REFRESH_TOKEN")) {
       try await server.refreshToken(request)
     }

@@ -154,11 +154,11 @@ struct IssuerTests {
     let evil = try await HTTPReceiver.start()
     try await IssuerFixture.with { fixture in
       await fixture.loader.refresh()
-      let good: JSONObject = [
+      let validHeader: JSONObject = [
         "alg": .string("RS256"), "kid": .string(fixture.key.id), "typ": .string("JWT"),
         "x5t": .string("AAAA"),
       ]
-      #expect(try fixture.verifier.principal(of: fixture.token(header: good)[...]).user?.id == "u1")
+      #expect(try fixture.verifier.principal(of: fixture.token(header: validHeader)[...]).user?.id == "u1")
       var changes: [(String, JSONValue?)] = ["none", "HS256", "RS512", "PS256", "ES256", "rs256"].map {
         ("alg", .string($0))
       }
@@ -169,7 +169,7 @@ struct IssuerTests {
         ("typ", .string("logout+jwt")), ("typ", .int(1)), ("kid", .string(fixture.keys.current.id)),
       ]
       for (name, value) in changes {
-        var header = good
+        var header = validHeader
         header[name] = value
         let text = "\(name) \(String(describing: value))"
         expectRejected(fixture, try fixture.token(header: header), text)

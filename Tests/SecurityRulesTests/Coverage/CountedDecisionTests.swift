@@ -79,14 +79,14 @@ struct CountedDecisionTests {
     let members = rules.program.nodes.indices.filter {
       if case .member = rules.program.nodes[$0] { true } else { false }
     }
-    var isFull = 0
+    var fullCount = 0
     for counts in members.map({ rules.counts.values(of: $0) }) {
       #expect(counts.total == 50 && counts.distinct.count <= 10)
-      if counts.distinct.count == 10 { isFull += 1 }
+      if counts.distinct.count == 10 { fullCount += 1 }
     }
     // Three expressions have more than ten values: `resource.data`, which occurs twice, and `l`. Reports truncate the
     // values of `t`, so long texts count as one value.
-    #expect(isFull == 3)
+    #expect(fullCount == 3)
   }
 
   @Test("Each evaluation of Realtime Database rules is counted once, also after a rule that is a constant")

@@ -67,7 +67,7 @@ import Testing
     #expect(RuleMap.stored(fields)[RuleText("\u{FFFD}")] != nil)
     #expect(try allows("!('\\uD800' in resource.data)", "return true;", fields))
     #expect(try allows("'\\uFFFD' in resource.data", "return true;", fields))
-    let place = ["databases", "d", "documents", "c"].map { RulePath.Segment.text(RuleText($0)) }
-    #expect(RulePath(segments: place + [.text(invalid)]).document(in: "d") == nil)
+    let collection = ["databases", "d", "documents", "c"].map { RulePath.Segment.text(RuleText($0)) }
+    #expect(RulePath(segments: collection + [.text(invalid)]).document(in: "d") == nil)
   }
 }

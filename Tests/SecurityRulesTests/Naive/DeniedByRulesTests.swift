@@ -22,9 +22,9 @@ import Testing
   func programs() async throws {
     var total = Counts()
     for seed in NaiveComparisonTests.seed..<NaiveComparisonTests.seed + Self.count {
-      let world = try await RuledEngine(seed: seed)
-      for _ in 0..<40 { try await world.step() }
-      total.add(world.counts)
+      let ruledEngine = try await RuledEngine(seed: seed)
+      for _ in 0..<40 { try await ruledEngine.step() }
+      total.add(ruledEngine.counts)
     }
     print(
       "rules on engines: \(Self.count) programs, \(total.decisions) decisions, \(total.granted) granted,"
@@ -209,7 +209,7 @@ private final class RuledEngine {
     let output = ReceivedDocuments()
     let stream = try await engine.watch(database, as: principal(caller), output: output)
     stream.addTarget(WatchTarget(id: 2, .query(Query(parent: ParentName(rootOf: database), structured))))
-    try await output.settled()
+    try await output.waitUntilCurrent()
     stream.close()
     try checkReturned(output.paths, structured, caller)
   }
@@ -296,7 +296,7 @@ private final class ReceivedDocuments: WatchOutput {
   }
 
   /// Waits until the target is current or removed.
-  func settled() async throws {
+  func waitUntilCurrent() async throws {
     await withCheckedContinuation { continuation in
       let isSettled = state.withLock { state in
         if !state.isSettled { state.waiter = continuation }

@@ -187,13 +187,13 @@ final class RuleVectorPlayer: RuleDocumentSource {
     let states = after(writes)
     afterWrites = states
     defer { afterWrites = [:] }
-    let folded = writes.map(RuleWrite.init(vector:))
+    let ruleWrites = writes.map(RuleWrite.init(vector:))
     func state(_ path: ResourcePath) -> (before: MapValue?, after: MapValue?) {
       (documents[path], states[path] ?? documents[path])
     }
-    guard ruleset.decideWrites(folded, context, states: state).isAllowed else {
+    guard ruleset.decideWrites(ruleWrites, context, states: state).isAllowed else {
       denialText = try ruleset.denialText(
-        .changes(FirestoreRuleset.changes(of: folded, states: state)), context)
+        .changes(FirestoreRuleset.changes(of: ruleWrites, states: state)), context)
       return .deny
     }
     var current = documents

@@ -74,11 +74,11 @@ package struct FirestoreDecisionObserver: DecisionObserver {
     guard let explanation = try? ruleset.explain(part.operation, context) else { return nil }
     members["decision"] = ExplainedDecision(explanation).json
     members["data"] = .object(part.operation.summary(of: explanation.path))
-    let looked = documents.recorded.values.reduce(0) { $0 + RuleOperation.bytes($1) }
+    let lookupBytes = documents.recorded.values.reduce(0) { $0 + RuleOperation.bytes($1) }
     return .firestore(
       RecordedFirestoreRequest(
         part: part, database: database, principal: principal, time: view.time,
-        lookups: documents.recorded, bytes: part.operation.bytes + looked))
+        lookups: documents.recorded, bytes: part.operation.bytes + lookupBytes))
   }
 }
 

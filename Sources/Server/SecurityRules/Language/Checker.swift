@@ -74,8 +74,8 @@ struct Checker {
     var stack = roots.map { (id: $0, depth: 1, chain: 0) }
     while let (id, depth, chain) = stack.popLast() {
       let expression = tree[id]
-      let own = depth + expression.parentheses
-      guard own <= Self.maximumDepth, chain <= Self.maximumChain else {
+      let expressionDepth = depth + expression.parentheses
+      guard expressionDepth <= Self.maximumDepth, chain <= Self.maximumChain else {
         var position = expression.position
         position.column += max(0, min(expression.parentheses, Self.maximumDepth + 1 - depth))
         issues.append(
@@ -85,9 +85,9 @@ struct Checker {
       let children = expression.children
       switch expression.kind {
       case .member, .index, .slice, .method:
-        stack.append((children[0], own, chain + 1))
-        for child in children.dropFirst() { stack.append((child, own + 1, 0)) }
-      default: for child in children { stack.append((child, own + 1, 0)) }
+        stack.append((children[0], expressionDepth, chain + 1))
+        for child in children.dropFirst() { stack.append((child, expressionDepth + 1, 0)) }
+      default: for child in children { stack.append((child, expressionDepth + 1, 0)) }
       }
     }
   }

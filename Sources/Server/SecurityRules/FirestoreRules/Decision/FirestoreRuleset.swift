@@ -82,7 +82,9 @@ package final class FirestoreRuleset: Sendable {
   /// - Parameter recording: whether to count the values of expressions and to add the evaluations to the decision.
   func decideRead(_ paths: [ResourcePath], _ context: Context, recording: Bool = false) -> RuleDecision {
     let lookups = context.lookups(operationCount: paths.count)
-    let steps = paths.lazy.map { DecisionStep.document(self.getRequest($0, lookups.named($0), context)) }
+    let steps = paths.lazy.map {
+      DecisionStep.document(self.getRequest($0, lookups.requestedFields(of: $0), context))
+    }
     return decide(steps, lookups, context.work, recording: recording)
   }
 

@@ -81,7 +81,7 @@ package final class RuleLookups {
   /// Reads a document that the request itself names. It does not count as a document that rules have read.
   ///
   /// - Returns: its fields; nil if it does not exist, or after an error, which becomes the request's failure.
-  func named(_ path: ResourcePath) -> MapValue? {
+  func requestedFields(of path: ResourcePath) -> MapValue? {
     do { return try source.fields(of: path, afterWrites: false) } catch {
       failure = error
       return nil
