@@ -61,7 +61,7 @@ struct EmulatorStorageTests {
     }
   }
 
-  @Test("A page of another machine signs users up, but does not manage accounts")
+  @Test("A web page of another machine can sign up users, but cannot manage accounts")
   func foreignPages() async throws {
     try await AuthTestServer.with { server in
       let page = ("origin", "https://evil.example")

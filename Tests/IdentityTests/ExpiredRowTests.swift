@@ -7,7 +7,7 @@ import Testing
 struct ExpiredRowTests {
   private static let tenants: [String?] = [nil, "t1", "t2"]
 
-  /// Stores as many codes and verifications in each tenant.
+  /// Stores `count` codes and `count` verifications of phone numbers in each tenant.
   private func store(
     _ count: Int, _ database: IdentityDatabase, at now: Int64, removingExpiredAt time: Int64?
   ) async throws {

@@ -1,4 +1,4 @@
-// The parts of a production server's identity over a store in memory, with a clock that tests move.
+// Sets up the authentication of a production server over a store in memory, with a clock that tests advance.
 
 import Access
 import Identity
@@ -6,7 +6,7 @@ import JSON
 import Locking
 import OrderedStore
 
-/// A clock that tests move.
+/// A clock that tests advance.
 final class TestClock: Sendable {
   private let seconds: Guarded<Int64>
 

@@ -55,7 +55,7 @@ struct KeyAndRevocationTests {
   }
 
   @Test(
-    "A disabled, deleted or revoked user's token is rejected at once and after a restart",
+    "A disabled, deleted or revoked user's token is rejected immediately, and also after a restart",
     arguments: Change.allCases)
   func revocation(_ change: Change) async throws {
     let clock = TestClock(1_800_000_000)
@@ -104,7 +104,7 @@ struct KeyAndRevocationTests {
   func events() async throws {
     try await IdentityFixture.with { fixture in
       let database = try await fixture.store.project(IdentityFixture.project)
-      let received = TestMailbox()
+      let received = AccountEventRecorder()
       let observation = fixture.store.events.observe { received.add($0) }
       try await database.write { transaction in
         var account = Account(localID: "u1", tenantID: nil, createdAt: 1)
@@ -132,7 +132,7 @@ struct KeyAndRevocationTests {
     try await IdentityFixture.with { fixture in
       let database = try await fixture.store.project(IdentityFixture.project)
       let order = Guarded<[Int]>([])
-      // So many observers that an unordered collection would not keep their order by chance.
+      // There are so many observers that an unordered collection would not keep their order by chance.
       var observations = (0..<32).map { number in
         fixture.store.events.observe { _ in order.withLock { $0.append(number) } }
       }
@@ -147,7 +147,7 @@ struct KeyAndRevocationTests {
     }
   }
 
-  @Test("A revoked key revokes the callers of this key, and a revoked account those of all keys")
+  @Test("A revoked key revokes the callers of this key, and a revoked account the callers of all its keys")
   func serviceAccountKeys() async throws {
     try await IdentityFixture.with { fixture in
       var callers: [Principal] = []

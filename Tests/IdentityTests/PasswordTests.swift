@@ -70,7 +70,7 @@ struct PasswordTests {
     #expect(try await !hasher.verify("", first))
   }
 
-  @Test("Hashing leaves a processor to the databases, and takes two at most")
+  @Test("Hashing uses at most two threads, and leaves a processor to the databases")
   func threads() {
     #expect([1, 2, 3, 4, 64].map { PasswordHasher.threadCount(processors: $0) } == [1, 1, 2, 2, 2])
   }

@@ -1,4 +1,4 @@
-// Attacks on the tokens of a production server. Each changes one thing of a valid token.
+// Tests that a production server rejects forged tokens. Each attack changes one property of a valid token.
 
 import Access
 import Crypto
@@ -83,29 +83,29 @@ struct TokenAttackTests {
         let text = JSONWebToken.encode(header, claims)
         return text + "." + Base64.encode(try key.sign(Array(text.utf8)), .urlSafe, padded: false)
       }
-      let good: JSONObject = ["alg": .string("RS256"), "kid": .string(key.id), "typ": .string("JWT")]
-      #expect(try fixture.verifier.principal(of: sign(good)[...]).user?.id == "u1")
+      let validHeader: JSONObject = ["alg": .string("RS256"), "kid": .string(key.id), "typ": .string("JWT")]
+      #expect(try fixture.verifier.principal(of: sign(validHeader)[...]).user?.id == "u1")
       for algorithm in [
         "none", "None", "NONE", "HS256", "HS512", "RS384", "RS512", "PS256", "ES256", "rs256", "RS256 ", "",
       ] {
-        var header = good
+        var header = validHeader
         header["alg"] = .string(algorithm)
         expectRejected(fixture, try sign(header), "algorithm \(algorithm)")
       }
       for name in ["jku", "jwk", "x5u", "x5c", "x5t", "x5t#S256", "crit", "b64", "zip", "enc"] {
-        var header = good
+        var header = validHeader
         header[name] = name == "jwk" ? .object(try key.publicKey.jwk) : .string("https://evil.example/key")
         expectRejected(fixture, try sign(header), "header \(name)")
       }
       for kid: JSONValue? in [nil, .string(""), .string("unknown"), .int(1), .string("../" + key.id), .null] {
-        var header = good
+        var header = validHeader
         header["kid"] = kid
         expectRejected(fixture, try sign(header), "kid \(String(describing: kid))")
       }
-      var header = good
+      var header = validHeader
       header["alg"] = nil
       expectRejected(fixture, try sign(header), "no algorithm")
-      header = good
+      header = validHeader
       header["typ"] = .string("at+jwt")
       expectRejected(fixture, try sign(header), "an ID token as access token")
     }
@@ -153,7 +153,7 @@ struct TokenAttackTests {
     }
   }
 
-  @Test("Every other text of a valid token is rejected")
+  @Test("Every other encoding of a valid token is rejected")
   func encodings() async throws {
     try await IdentityFixture.with { fixture in
       let valid = try fixture.idToken()
@@ -182,7 +182,7 @@ struct TokenAttackTests {
     }
   }
 
-  @Test("Session cookies, custom tokens, assertions and refresh tokens are no credentials")
+  @Test("Session cookies, custom tokens, assertions and refresh tokens are not accepted as credentials")
   func otherTokens() async throws {
     try await IdentityFixture.with { fixture in
       let now = fixture.clock.now
@@ -205,7 +205,7 @@ struct TokenAttackTests {
     }
   }
 
-  @Test("Tokens that service accounts sign themselves need the account, the API and a short validity")
+  @Test("Tokens that service accounts sign must name the account and the API, and have a short validity")
   func selfSigned() async throws {
     try await IdentityFixture.with { fixture in
       let now = fixture.clock.now

@@ -27,7 +27,7 @@ struct UniqueIndexTests {
   }
 
   @Test("An account cannot take the index row of another one", arguments: Property.allCases)
-  func taken(property: Property) async throws {
+  func rejectsTakenRow(property: Property) async throws {
     try await IdentityFixture.with { fixture in
       let database = try await fixture.store.project(IdentityFixture.project)
       try await database.write { try $0.put(Self.account("u1", property)) }
@@ -38,8 +38,8 @@ struct UniqueIndexTests {
     }
   }
 
-  @Test("An account gives its index row to another one in one transaction", arguments: Property.allCases)
-  func given(property: Property) async throws {
+  @Test("One transaction can move an index row from one account to another", arguments: Property.allCases)
+  func movesRow(property: Property) async throws {
     try await IdentityFixture.with { fixture in
       let database = try await fixture.store.project(IdentityFixture.project)
       try await database.write { try $0.put(Self.account("u1", property)) }
@@ -52,8 +52,8 @@ struct UniqueIndexTests {
     }
   }
 
-  @Test("An index row that names another account stays", arguments: Property.allCases)
-  func misplaced(property: Property) async throws {
+  @Test("A change of an account keeps an index row that names another account", arguments: Property.allCases)
+  func keepsRowOfOtherAccount(property: Property) async throws {
     try await IdentityFixture.with { fixture in
       let database = try await fixture.store.project(IdentityFixture.project)
       let other = Self.account("u2", property)

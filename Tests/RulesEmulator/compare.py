@@ -1,8 +1,8 @@
 """Compares the rules of Cloud Firestore on Hearth with Google's emulator, by random programs from seeds.
 
-Each seed is a rules file, documents and requests. Both servers receive all of them over REST; HTTP codes and statuses
-must be equal. `make rules-emulator N=… SEED=…` runs it. Without the emulator of the Google Cloud CLI, or without Java,
-it ends with a message and code 0.
+Each seed determines a rules file, documents and requests. Both servers receive them over REST. The HTTP codes and the
+canonical statuses of the responses must be equal. `make rules-emulator N=… SEED=…` runs it. Without the emulator of the
+Google Cloud CLI, or without Java, it ends with a message and code 0.
 """
 
 import argparse
@@ -105,7 +105,7 @@ class Server:
 
 
 class Program:
-    """A rules file, documents and requests of a seed."""
+    """The rules file, documents and requests of one seed."""
 
     def __init__(self, seed, count):
         rng = random.Random(seed)
@@ -149,14 +149,14 @@ class Emulator:
 
 
 def compare(seed, count, servers, report):
-    """Plays one program on both servers. Returns the equal verdicts by status, the known and the other differences."""
+    """Plays one program on both servers. Returns equal verdicts by status, known differences and other differences."""
     program = Program(seed, count)
     results = [None, None]
 
     def play(index):
         try:
             results[index] = servers[index].play(program)
-        except Exception as error:  # The comparison names it.
+        except Exception as error:  # The caller's thread raises it.
             results[index] = error
 
     threads = [threading.Thread(target=play, args=(index,)) for index in range(2)]

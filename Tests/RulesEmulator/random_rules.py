@@ -275,7 +275,7 @@ def rules_file(rng):
 
 
 def guard(rng):
-    """A condition of the kind that people write."""
+    """A condition such as authors of rules typically write."""
     return rng.choice([
         "request.auth != null", "resource.data.owner == request.auth.uid", "resource == null", "resource.data.b == true",
         "request.resource.data.owner == request.auth.uid", "resource.data.n > 1", "resource.data.n >= 2",
@@ -400,7 +400,7 @@ def write(rng, name, stored):
 
 
 def requests(rng, count, stored):
-    """Random requests: (caller, method, path, body, names of the documents that they write)."""
+    """Random requests as tuples: caller, method, path, body, and the names of the documents that the request writes."""
     for _ in range(count):
         caller = rng.choice(CALLERS)
         collection = f"c{rng.randrange(COLLECTIONS)}"
@@ -416,7 +416,7 @@ def requests(rng, count, stored):
             names = [name, f"{collection}/{rng.choice(['a', 'b'])}", "look/a"][: rng.randint(1, 2)]
             yield caller, "POST", ":batchGet", {"documents": [f"{ROOT}/{n}" for n in dict.fromkeys(names)]}, []
         elif kind == "list":
-            # Without a page size the emulator takes 30, and rules see that as the limit; here they see null.
+            # Without a page size, the emulator uses 30, and rules see 30 as the limit. On Hearth they see null.
             size = rng.choice(["?pageSize=2", "?pageSize=10", "?pageSize=5&orderBy=n%20desc"])
             yield caller, "GET", f"/{collection}{size}", None, []
         elif kind == "query":
@@ -442,7 +442,7 @@ def requests(rng, count, stored):
 
 
 def damaged(rng, source):
-    """A rules file with one small fault, or one that happens to be correct."""
+    """A rules file with one random change, which is usually a mistake."""
     at = rng.randrange(len(source))
     end = min(len(source), at + rng.randint(1, 6))
     return rng.choice([

@@ -1,8 +1,9 @@
-// The time and randomness of Identity. Tests inject their own, so that expiry and rotation need no waiting.
+// The clock and the random values of Identity. Tests inject a clock, so that they need not wait for expiry and
+// rotation.
 
 package import OrderedStore
 
-/// The sources of time and random bytes.
+/// The source of the time.
 package struct IdentityClock: Sendable {
   private let clock: StoreClock
 

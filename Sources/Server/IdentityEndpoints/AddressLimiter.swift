@@ -1,9 +1,9 @@
-// Limits the attempts to guess passwords and codes, and to find out which accounts exist, per client address. An attacker
-// who tries one password on many accounts is not stopped by the limits per account.
+// Limits the attempts per client address to guess passwords and codes, and to find out which accounts exist. The limits
+// per account do not stop an attacker who tries one password on many accounts.
 //
 // Each address has an allowance of attempts that is restored over time. Addresses may be shared by many users, so the
 // allowance is larger than that of an account, and successful sign-ins do not use it. An attempt counts before it is
-// decided, and is refunded if it was no guess: many attempts at the same time exceed the allowance no more than others.
+// decided, and is refunded if it was not a guess. So concurrent attempts cannot exceed the allowance.
 
 package import Identity
 
@@ -19,7 +19,7 @@ package final class AddressLimiter: Sendable {
   private let attempts: AllowanceLimiter<ClientAddress>
 
   /// Creates a limiter.
-  /// - Parameter isEnabled: false for an emulator, whose tests may fail as often as they want.
+  /// - Parameter isEnabled: false for an emulator, whose clients may fail any number of times.
   package init(isEnabled: Bool, maximumRecords: Int = AddressLimiter.maximumRecords) {
     attempts = AllowanceLimiter(
       isEnabled: isEnabled, allowance: Self.allowance,
@@ -28,7 +28,7 @@ package final class AddressLimiter: Sendable {
 
   /// Counts an attempt, or rejects it because its address has used the allowance.
   /// - Parameters:
-  ///   - address: nil if the client has no IP address; then the attempt is not limited.
+  ///   - address: nil if the client has no IP address. Its attempts are not limited.
   ///   - now: milliseconds since the Unix epoch.
   /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER`.
   package func begin(_ address: ClientAddress?, at now: Int64) throws(IdentityError) {

@@ -1,16 +1,16 @@
 // Limits events per key, such as a client address: each key has an allowance of events that is restored over time.
 //
-// Invariant: the memory is bounded. If it is full, keys with a full allowance are dropped first, then those with the fewest
-// events, so that an attacker with many keys cannot restore the allowance of a used one.
+// Invariant: the memory is bounded. If it is full, keys with a full allowance are dropped first, then the keys with the
+// fewest events. So an attacker with many keys cannot restore the allowance of a key that has used it.
 
 import Locking
 
 /// Counts the events of keys.
 package final class AllowanceLimiter<Key: Hashable & Sendable>: Sendable {
   private struct Record {
-    /// Events that were not restored, in milliseconds of restoration.
+    /// The used part of the allowance, in milliseconds until it is restored.
     var debt: Int64
-    /// Milliseconds since the Unix epoch of the latest event.
+    /// The time of the latest event, in milliseconds since the Unix epoch.
     var at: Int64
 
     func debt(at now: Int64) -> Int64 { max(0, debt - max(0, now - at)) }
@@ -24,7 +24,7 @@ package final class AllowanceLimiter<Key: Hashable & Sendable>: Sendable {
 
   /// Creates a limiter.
   /// - Parameters:
-  ///   - isEnabled: false for an emulator, whose tests may cause as many events as they want.
+  ///   - isEnabled: false for an emulator, whose clients may cause any number of events.
   ///   - allowance: the number of events of a key before the key must wait.
   ///   - restorationMilliseconds: the time in which one event is restored.
   ///   - maximumRecords: maximum number of keys in memory, of 100 to 500 bytes each.
@@ -39,7 +39,7 @@ package final class AllowanceLimiter<Key: Hashable & Sendable>: Sendable {
 
   /// Counts an event, unless its key has used the allowance.
   /// - Parameters:
-  ///   - key: nil if the event has none; then it is not limited.
+  ///   - key: nil if the event has no key and is not limited.
   ///   - now: milliseconds since the Unix epoch.
   /// - Returns: whether the event is admitted.
   package func begin(_ key: Key?, at now: Int64) -> Bool {

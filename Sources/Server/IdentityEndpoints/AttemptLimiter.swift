@@ -1,11 +1,11 @@
 // Limits the attempts to guess a password or a second factor, per account. After several failures in a row each further
-// attempt must wait, twice as long as the one before.
+// attempt must wait, twice as long as the previous attempt.
 //
-// An attempt counts before it is decided, because a hash takes time in which many other attempts may arrive. Attempts in
-// progress use the free failures of their account; after those, an account has one attempt at a time.
+// An attempt counts before it is decided, because many other attempts may arrive while a hash is computed. Attempts in
+// progress use the free failures of their account. Once these are used, an account has one attempt at a time.
 //
-// Invariant: the memory is bounded. If it is full, the accounts with the fewest failures are dropped first, so that an
-// attacker who guesses for many accounts cannot end the wait of one.
+// Invariant: the memory is bounded. If it is full, the accounts with the fewest failures are dropped first. So an
+// attacker who guesses for many accounts cannot end the wait of an account.
 
 package import Identity
 import Locking
@@ -25,7 +25,7 @@ package final class AttemptLimiter: Sendable {
     package var factor: Factor
     package var project: String
     package var tenant: String
-    /// For passwords the address in canonical form, for second factors the ID, else the phone number.
+    /// For passwords the address in canonical form, for second factors the account's ID, otherwise the phone number.
     package var account: String
 
     /// Creates a key.
@@ -50,7 +50,7 @@ package final class AttemptLimiter: Sendable {
     var failures = 0
     /// Attempts that are not decided yet.
     var pending = 0
-    /// Milliseconds since the Unix epoch before which attempts are rejected.
+    /// The time before which attempts are rejected, in milliseconds since the Unix epoch.
     var blockedUntil: Int64 = 0
 
     /// Whether an attempt may begin.
@@ -71,7 +71,7 @@ package final class AttemptLimiter: Sendable {
   private let records = Guarded<[Key: Record]>([:])
 
   /// Creates a limiter.
-  /// - Parameter isEnabled: false for an emulator, whose tests may fail as often as they want.
+  /// - Parameter isEnabled: false for an emulator, whose clients may fail any number of times.
   package init(isEnabled: Bool, maximumRecords: Int = AttemptLimiter.maximumRecords) {
     self.isEnabled = isEnabled
     self.maximumRecords = maximumRecords
@@ -123,7 +123,7 @@ package final class AttemptLimiter: Sendable {
   /// Number of accounts in memory.
   package var count: Int { records.withLock { $0.count } }
 
-  /// Drops the half of the accounts that has the fewest failures. Accounts with attempts in progress stay.
+  /// Drops the half of the accounts that has the fewest failures. Accounts with attempts in progress are kept.
   private static func shrink(_ records: inout [Key: Record]) {
     let idle = records.filter { $0.value.pending == 0 }.sorted { a, b in
       (a.value.failures, a.value.blockedUntil) < (b.value.failures, b.value.blockedUntil)

@@ -1,17 +1,17 @@
-// Limits the work of each client address that is in progress, so that one client cannot fill a queue of all clients.
+// Limits the concurrent work of each client address, so that one client cannot fill a queue that all clients share.
 
 import Locking
 
 /// Counts the work in progress of client addresses.
 package final class ConcurrencyLimiter: Sendable {
-  /// Maximum work of an address in progress: a quarter of the queue of `PasswordHasher`.
+  /// Maximum units of work of an address in progress: a quarter of the queue of `PasswordHasher`.
   package static let maximumInProgress = 64
 
   private let isEnabled: Bool
   private let counts = Guarded<[ClientAddress: Int]>([:])
 
   /// Creates a limiter.
-  /// - Parameter isEnabled: false for an emulator, whose tests may start as much work as they want.
+  /// - Parameter isEnabled: false for an emulator, whose clients may start any amount of work.
   package init(isEnabled: Bool) { self.isEnabled = isEnabled }
 
   /// Begins work, which counts until ``end(_:)``.

@@ -1,7 +1,8 @@
-// Lets the command `hearth credentials` manage service accounts of a running server, whose data directory it has locked.
+// Serves the command `hearth credentials`. The command cannot open the data directory of a running server, because the
+// server has locked it.
 //
-// Invariant: only a socket in the data directory registers this handler, because its requests carry no credentials. The
-// socket's file is accessible to the server's user only.
+// Invariant: this handler serves only a socket in the data directory, because its requests contain no credentials. Only
+// the server's user can open the socket's file.
 
 package import Identity
 import Access

@@ -1,5 +1,5 @@
-// Determines which calls of an operation are guesses: attempts to find out a password, a code, or whether an account
-// exists.
+// A guess policy determines which calls of an operation are guesses: attempts to find out a password, a code, or
+// whether an account exists.
 
 import Identity
 import JSON

@@ -1,4 +1,4 @@
-// One call of an Identity operation: its caller, project and tenant, its body and the server's parts that it uses.
+// One call of an Identity operation: its caller, project, tenant and body, and the parts of the server that it uses.
 
 package import Identity
 import JSON
@@ -49,12 +49,12 @@ package struct IdentityCall: Sendable {
   package var allowsPassword: Bool { tenant?.allowsPassword ?? project.allowsPassword ?? true }
   package var allowsEmailLink: Bool { tenant?.allowsEmailLink ?? project.allowsEmailLink ?? true }
   package var allowsAnonymous: Bool { tenant?.allowsAnonymous ?? project.allowsAnonymous ?? true }
-  /// Whether an address belongs to at most one account.
+  /// Whether at most one account may have an address.
   package var hasOneAccountPerEmail: Bool { !project.allowsDuplicateEmails }
   /// Whether responses hide which addresses have accounts.
   package var hidesAccounts: Bool { project.hidesAccounts ?? !isEmulator }
   package var multiFactor: MultiFactorSettings { tenant?.multiFactor ?? project.multiFactor ?? .phone }
-  /// How UserInfo messages show password hashes.
+  /// How UserInfo messages represent password hashes.
   package var passwordForm: Account.PasswordForm { isEmulator ? .stored : .redacted }
 
   // MARK: Database
@@ -81,7 +81,7 @@ package struct IdentityCall: Sendable {
   /// Counts a message to an e-mail address or phone number.
   /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER`.
   func countMessage(to recipient: String) throws(IdentityError) {
-    guard services.recipients.begin(recipient, at: now) else {
+    guard services.recipientLimiter.begin(recipient, at: now) else {
       throw .rejected("TOO_MANY_ATTEMPTS_TRY_LATER", "Too many messages were sent to this recipient.")
     }
   }
@@ -89,10 +89,10 @@ package struct IdentityCall: Sendable {
   private func countingHash<Value: Sendable>(
     _ work: () async throws(IdentityError) -> Value
   ) async throws(IdentityError) -> Value {
-    guard services.hashes.begin(client) else {
+    guard services.hashLimiter.begin(client) else {
       throw .rejected("TOO_MANY_ATTEMPTS_TRY_LATER", "Too many passwords are being verified.")
     }
-    defer { services.hashes.end(client) }
+    defer { services.hashLimiter.end(client) }
     return try await work()
   }
 
@@ -103,7 +103,7 @@ package struct IdentityCall: Sendable {
     }
   }
 
-  /// Whether a password matches a stored one; nil if the address has no account.
+  /// Whether a password matches a stored one; the stored password is nil if the address has no account.
   func verify(_ password: String, _ stored: StoredPassword?) async throws(IdentityError) -> Bool {
     try await countingHash { () async throws(IdentityError) -> Bool in
       try await services.hasher.verify(password, stored)

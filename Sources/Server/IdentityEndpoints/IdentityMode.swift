@@ -1,6 +1,6 @@
 // The two modes of the Identity endpoints. An emulator trusts its callers; a production server verifies everything.
 
-/// The trust in callers.
+/// The mode of the Identity endpoints, which determines whom they trust.
 package enum IdentityMode: Sendable {
   /// Tokens are unsigned, `Bearer owner` identifies an administrator, any API key is accepted, and projects and tenants are
   /// created on first use.

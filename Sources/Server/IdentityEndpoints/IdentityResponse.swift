@@ -1,4 +1,4 @@
-// The responses of the auth port: JSON, the error envelope, and CORS headers.
+// Makes the responses of the auth port: JSON, the error envelope, and CORS headers.
 
 package import Identity
 package import JSON

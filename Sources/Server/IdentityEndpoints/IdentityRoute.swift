@@ -1,5 +1,5 @@
-// Finds the operation of a path. Paths begin with the host name of the hosted product's API, as SDKs send them to an
-// emulator.
+// Finds the operation that a path names. A path begins with the host name of the hosted product's API, as SDKs send it
+// to an emulator.
 
 import Ports
 
@@ -14,7 +14,7 @@ struct IdentityRoute: Sendable {
   /// The last element of the resource's path; nil for none.
   var resource: String?
 
-  /// Finds a path; nil if no API has it.
+  /// Finds the operations of a path; nil if no API has the path.
   init?(_ segments: [String]) {
     var rest = segments[...]
     let table: IdentityOperation.Table
@@ -38,7 +38,7 @@ struct IdentityRoute: Sendable {
           if let verb = Self.removeVerb(from: &tenant) {
             pattern = ["projects:" + verb]
           } else {
-            // The tenant is itself the resource.
+            // The path names the tenant as its resource.
             (resource, tenant) = (tenant, nil)
             pattern.append("*")
           }

@@ -1,9 +1,10 @@
 // Serves the Identity Toolkit and secure token APIs over HTTP.
 //
-// A request is authenticated first, then its body is parsed, then its operation runs in a task.
+// The service first authenticates a request, then parses its body, and then runs its operation in a task.
 //
-// An emulator trusts every administrator, so a page that its developer visits could manage its accounts. Such requests are
-// served to configured pages only. Requests with an API key are served to every page, as by the hosted product.
+// An emulator trusts every request of an administrator, so any web page that its developer visits could manage its
+// accounts. Such requests are therefore accepted from configured pages only. Requests with an API key are accepted from
+// every page, as in the hosted product.
 
 import Access
 import Identity
@@ -16,7 +17,7 @@ package import Ports
 
 /// Serves additional paths of the auth port. Other modules implement and register it.
 package protocol IdentityRouteHandler: Sendable {
-  /// Serves a request whose path the APIs do not have. Returns nil if this handler does not serve it either.
+  /// Serves a request whose path belongs to no API. Returns nil if this handler does not serve the path.
   func response(to request: HTTPRequest, _ service: IdentityService) async throws -> HTTPResponse?
 }
 
@@ -82,7 +83,7 @@ package struct IdentityService: HTTPService {
     }
   }
 
-  /// Converts an error of an operation to one of the API. Errors of the server are logged and not shown.
+  /// Converts an error of an operation to one of the API. Errors of the server are logged and not sent to the client.
   private func failure(_ error: any Error) -> IdentityError {
     if let error = error as? IdentityError { return error }
     if let error = error as? StoreError, error.code == .limitExceeded {
@@ -120,16 +121,16 @@ package struct IdentityService: HTTPService {
     return .identity(try await run(operation, call, client))
   }
 
-  /// Runs an operation. Guesses of a client without credentials of an administrator count for its address.
+  /// Runs an operation. Guesses of a client that is not an administrator count for its address.
   private func run(
     _ operation: IdentityOperation, _ call: IdentityCall, _ client: ClientAddress?
   ) async throws -> JSONObject {
     guard !call.isPrivileged, operation.guesses != .none else { return try await operation.run(call) }
-    try services.addresses.begin(client, at: call.now)
+    try services.addressLimiter.begin(client, at: call.now)
     let result: Result<JSONObject, any Error>
     do { result = .success(try await operation.run(call)) } catch { result = .failure(error) }
     if !operation.guesses.counts(result) {
-      services.addresses.refund(client, at: services.clock.milliseconds)
+      services.addressLimiter.refund(client, at: services.clock.milliseconds)
     }
     return try result.get()
   }
@@ -170,7 +171,7 @@ package struct IdentityService: HTTPService {
 
   /// Imports accounts of an export. Accounts with the same ID are replaced.
   /// - Parameter users: UserInfo messages.
-  /// - Returns: the response of `accounts:batchCreate`, which lists the rows that were left out.
+  /// - Returns: the response of `accounts:batchCreate`, which lists the rows that were not imported.
   package func importAccounts(_ users: [JSONValue], project: String, tenant: String?) async throws
     -> JSONObject
   {
@@ -212,7 +213,7 @@ package struct IdentityService: HTTPService {
     return try await services.store.project(project)
   }
 
-  /// An emulator creates a tenant on first use, with every sign-in method.
+  /// The settings of a tenant. An emulator creates the tenant on first use, with every sign-in method.
   private func openTenant(
     _ id: String?, _ tenant: TenantSettings?, _ database: IdentityDatabase
   ) async throws -> TenantSettings? {
@@ -281,7 +282,8 @@ package struct IdentityService: HTTPService {
     }
   }
 
-  /// Rejects a request of an administrator, or to a path of the emulator, that another machine's page sent.
+  /// Rejects a request that a web page of another machine sent. Used for requests of administrators and to paths of the
+  /// emulator.
   private func checkPage(_ request: HTTPRequest) throws(IdentityError) {
     if let refusal = administrationPages.refusal(of: request.head) {
       throw IdentityError(403, "PERMISSION_DENIED", refusal, reason: "forbidden")

@@ -14,15 +14,15 @@ package struct IdentityServices: Sendable {
   package var tokens: any TokenAuthority
   package var outbound: OutboundHTTP
   /// Limits the attempts to guess passwords.
-  package let attempts: AttemptLimiter
+  package let attemptLimiter: AttemptLimiter
   /// Limits the guesses of each client address.
-  package let addresses: AddressLimiter
+  package let addressLimiter: AddressLimiter
   /// Limits the accounts that each client address creates by sign-ups.
-  package let newAccounts: AllowanceLimiter<ClientAddress>
+  package let newAccountLimiter: AllowanceLimiter<ClientAddress>
   /// Limits the messages to each e-mail address and phone number.
-  package let recipients: AllowanceLimiter<String>
-  /// Limits the passwords of each client address that are hashed or wait for it.
-  package let hashes: ConcurrencyLimiter
+  package let recipientLimiter: AllowanceLimiter<String>
+  /// Limits the passwords of each client address that are being hashed or queued for hashing.
+  package let hashLimiter: ConcurrencyLimiter
   /// Sends codes to users.
   package var delivery: any CodeDelivery
   /// The deliveries that responses do not wait for.
@@ -46,15 +46,15 @@ package struct IdentityServices: Sendable {
     self.clock = clock
     self.tokens = tokens
     self.outbound = outbound
-    attempts = AttemptLimiter(isEnabled: mode == .production)
-    addresses = AddressLimiter(isEnabled: mode == .production)
-    newAccounts = AllowanceLimiter(
+    attemptLimiter = AttemptLimiter(isEnabled: mode == .production)
+    addressLimiter = AddressLimiter(isEnabled: mode == .production)
+    newAccountLimiter = AllowanceLimiter(
       isEnabled: mode == .production, allowance: Self.newAccountAllowance,
       restorationMilliseconds: Self.newAccountRestorationMilliseconds)
-    recipients = AllowanceLimiter(
+    recipientLimiter = AllowanceLimiter(
       isEnabled: mode == .production, allowance: Self.messageAllowance,
       restorationMilliseconds: Self.messageRestorationMilliseconds)
-    hashes = ConcurrencyLimiter(isEnabled: mode == .production)
+    hashLimiter = ConcurrencyLimiter(isEnabled: mode == .production)
     self.delivery = delivery
     deliveries = BackgroundDeliveries(log: log)
     self.providers = providers
@@ -62,17 +62,19 @@ package struct IdentityServices: Sendable {
     self.log = log
   }
 
-  /// Accounts that a client address creates before it must wait: 100 an hour, as in the hosted product.
+  /// Accounts that a client address can create before it must wait: 100 an hour, as in the hosted product.
   package static let newAccountAllowance: Int64 = 100
   private static let newAccountRestorationMilliseconds: Int64 = 36_000
-  /// Messages to a recipient before the next must wait: twice as many as the free failures of its codes, and 20 an hour.
+  /// Messages that a recipient can receive before further messages must wait: twice the free failures for its codes.
+  /// The allowance is restored at 20 messages an hour.
   package static let messageAllowance: Int64 = 20
   package static let messageRestorationMilliseconds: Int64 = 180_000
 
   /// Whether the server runs as an emulator.
   package var isEmulator: Bool { mode == .emulator }
 
-  /// The address of the page that receives the links of e-mails. Without one a production server sends no links.
+  /// The address of the page that receives the links of e-mails. Without a configured page, a production server sends
+  /// no links.
   /// - Parameter base: the address that the client used, which only an emulator trusts.
   func actionURL(base: String) -> String { actionPage ?? (isEmulator ? base + "/emulator/action" : "") }
 
@@ -81,8 +83,8 @@ package struct IdentityServices: Sendable {
     try await delivery.sendEmail(code, language: language)
   }
 
-  /// Sends a code by e-mail without waiting, so that neither the time nor the result of a request depends on it. The log has
-  /// the failures.
+  /// Sends a code by e-mail without waiting, so that neither the time nor the result of a request depends on it.
+  /// Failures are logged.
   func deliverInBackground(_ code: OutOfBandCode, language: String) {
     let delivery = delivery
     Task { try? await delivery.sendEmail(code, language: language) }

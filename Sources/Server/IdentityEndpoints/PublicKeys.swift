@@ -1,4 +1,4 @@
-// Publishes the keys of tokens, at the paths at which the hosted product publishes its own: as JSON Web Keys, and as
+// Publishes the public keys that verify tokens, at the same paths as the hosted product: as JSON Web Keys, and as
 // certificates for older libraries.
 
 import Identity

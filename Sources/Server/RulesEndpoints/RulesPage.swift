@@ -18,7 +18,7 @@ struct RulesPage<Item> {
 
   /// Takes a page from all items.
   /// - Parameter key: the text that identifies an item.
-  /// - Throws: INVALID_ARGUMENT for malformed parameters, and for the token of an item that does not exist any more.
+  /// - Throws: INVALID_ARGUMENT for malformed parameters, and for the token of an item that no longer exists.
   init(_ all: [Item], _ request: HTTPRequest, key: (Item) -> String) throws(FirestoreError) {
     let size = try Self.size(of: request)
     var rest = all[...]
@@ -53,9 +53,9 @@ struct ReleaseFilter {
   /// - Throws: INVALID_ARGUMENT for another condition.
   init(_ text: String, project: String) throws(FirestoreError) {
     for condition in text.split(separator: " ") where condition != "AND" {
-      let sides = condition.split(separator: "=", maxSplits: 1)
-      var pattern = sides.count == 2 ? String(sides[1]).trimmingQuotes : ""
-      switch sides.first {
+      let nameAndPattern = condition.split(separator: "=", maxSplits: 1)
+      var pattern = nameAndPattern.count == 2 ? String(nameAndPattern[1]).trimmingQuotes : ""
+      switch nameAndPattern.first {
       case "name"?:
         pattern.removePrefix("projects/\(project)/releases/")
         names.append(pattern)

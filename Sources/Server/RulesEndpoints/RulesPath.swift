@@ -1,4 +1,4 @@
-// Parses the paths of the Firebase Rules API, with or without the host name of the hosted product in front.
+// Parses the paths of the Firebase Rules API. A path may begin with the host name of the hosted product.
 
 import Ports
 

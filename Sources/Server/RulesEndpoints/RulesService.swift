@@ -1,5 +1,5 @@
-// Serves the Firebase Rules API, version 1, on the Firestore port: rulesets, releases and tests. The Firebase CLI deploys
-// by it, and the Admin SDK manages rules by it.
+// Serves the Firebase Rules API, version 1, on the Firestore port: rulesets, releases and tests. The Firebase CLI uses
+// it to deploy rules, and the Admin SDK to manage them.
 //
 // Invariant: every method needs the rights of an administrator of the project.
 

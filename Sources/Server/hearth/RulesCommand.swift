@@ -86,7 +86,7 @@ extension RulesCommand {
           }
         }
         for result in report.results {
-          print(result.isPassed ? "ok: \(result.name)" : "failed: \(result.name): \(result.failure)")
+          print(result.hasPassed ? "ok: \(result.name)" : "failed: \(result.name): \(result.failure)")
         }
         print("\(report.results.count) cases, \(report.failures.count) failed")
         if !report.failures.isEmpty { throw RulesCommand.findings }

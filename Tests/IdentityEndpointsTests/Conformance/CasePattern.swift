@@ -1,16 +1,16 @@
-// The comparison of responses with the patterns of the conformance cases.
+// Compares responses with the patterns of the conformance cases.
 
 import Foundation
 import Identity
 import JSON
 
-/// A response that does not fit its pattern.
+/// A response that does not match its pattern.
 struct CaseMismatch: Error, CustomStringConvertible {
   var description: String
 }
 
 extension CaseValues {
-  /// Compares a value with a pattern, and keeps the values that the pattern saves.
+  /// Compares a value with a pattern, and stores the values that the pattern names.
   mutating func match(_ pattern: JSONValue, _ value: JSONValue?, at path: String) throws {
     switch pattern {
     case .string(let text) where text.hasPrefix("$"): try matchKeyword(text, value, at: path)

@@ -35,9 +35,9 @@ struct CasePlayer {
 
   private mutating func play(_ step: JSONValue) async throws {
     for member in step["receiver"]?.object?.members ?? [] {
-      let answer = member.value
-      let body = answer["json"].map { $0.json() } ?? Array((answer["text"]?.string ?? "").utf8)
-      receiver?.answer(member.key, .init(status: Int(answer["status"]?.int ?? 200), body: body))
+      let response = member.value
+      let body = response["json"].map { $0.json() } ?? Array((response["text"]?.string ?? "").utf8)
+      receiver?.respond(to: member.key, with: .init(status: Int(response["status"]?.int ?? 200), body: body))
     }
     if step["path"] != nil { try await request(step) }
     for member in step["saw"]?.object?.members ?? [] {

@@ -1,4 +1,4 @@
-// The values of a case's placeholders, and the expansion of placeholders in requests.
+// Stores the values of a case's placeholders, and expands the placeholders in requests.
 
 import Crypto
 import Foundation

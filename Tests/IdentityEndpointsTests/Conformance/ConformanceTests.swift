@@ -1,4 +1,5 @@
-// Plays the recorded requests and responses of the auth surface. Each case has a fresh server.
+// Plays the recorded requests of the auth port, and compares the responses with the recorded ones. Each case has a new
+// server.
 
 import Foundation
 import JSON

@@ -1,5 +1,5 @@
-// Tests that a production server gives an account to the owner of its address alone: codes, sessions and credentials of
-// someone who created the account, or had it before, are useless.
+// Tests that only the owner of an address has access to its account on a production server. Codes, sessions and
+// credentials of an attacker who created the account, or of an earlier owner, have no effect.
 
 import Identity
 import JSON
@@ -43,7 +43,7 @@ struct AccountTakeoverTests {
       "newEmail": .string(Self.attacker),
     ])
     let code = try await server.code(.changeEmail)
-    server.wait(10)
+    server.advance(10)
     switch change {
     case .reset: try await claim(server, by: .passwordReset)
     case .emailLink: try await claim(server, by: .signIn)
@@ -73,7 +73,8 @@ struct AccountTakeoverTests {
   }
 
   @Test(
-    "A change of a proven address can be undone after the thief changed the password, which is then useless")
+    "A change of a proven address can be undone after a thief has changed the password, and the undo invalidates this password"
+  )
   func undo() async throws {
     let server = try await ProductionCalls(delivery: CodeRecorder())
     let created = try await signUp(server)
@@ -83,7 +84,7 @@ struct AccountTakeoverTests {
       "newEmail": .string(Self.attacker),
     ])
     _ = try await server.update(["oobCode": server.code(.changeEmail)])
-    server.wait(10)
+    server.advance(10)
     _ = try await server.update(
       ["localId": created["localId"] ?? .null, "password": .string("of the thief")], isPrivileged: true)
     _ = try await server.update(["oobCode": server.code(.recoverEmail)])
@@ -99,7 +100,7 @@ struct AccountTakeoverTests {
     let id = created["localId"] ?? .null
     _ = try await server.update(["localId": id, "email": .string(Self.attacker)], isPrivileged: true)
     _ = try await server.update(["localId": id, "password": .string("of the thief")], isPrivileged: true)
-    server.wait(10)
+    server.advance(10)
     _ = try await server.update(["localId": id, "email": .string("second@example.com")], isPrivileged: true)
     _ = try await server.update(["oobCode": server.code(.recoverEmail)])
     let account = try #require(try await server.account(Self.victim))
@@ -114,7 +115,7 @@ struct AccountTakeoverTests {
     _ = try await server.update(["localId": id, "email": .string(Self.victim)], isPrivileged: true)
     let code = try await server.code(.recoverEmail)
     #expect(code != .null)
-    server.wait(10)
+    server.advance(10)
     try await claim(server, by: .passwordReset)
     await #expect(throws: IdentityError.rejected("INVALID_OOB_CODE")) {
       try await server.update(["oobCode": code])
@@ -158,7 +159,7 @@ struct AccountTakeoverTests {
         Account.SecondFactor(id: "f", displayName: nil, enrolledAt: "", kind: .phone("+15550101"))
       ]
     }
-    server.wait(10)
+    server.advance(10)
     try await claim(server, by: purpose)
     let account = try #require(try await server.account(Self.victim))
     #expect(account.isEmailVerified == true && account.password != before)
@@ -171,13 +172,13 @@ struct AccountTakeoverTests {
     }
   }
 
-  @Test("The owner of a proven address keeps the credentials at a sign-in by a link")
+  @Test("A sign-in by a link keeps the credentials of an account with a proven address")
   func provenCredentials() async throws {
     let server = try await ProductionCalls(delivery: CodeRecorder())
     _ = try await signUp(server)
     try await server.change(Self.victim) { $0.isEmailVerified = true }
     let before = try await server.account(Self.victim)
-    server.wait(10)
+    server.advance(10)
     try await claim(server, by: .signIn)
     let after = try await server.account(Self.victim)
     #expect(after?.password == before?.password && after?.validSince == before?.validSince)
@@ -197,9 +198,9 @@ struct AccountTakeoverTests {
       "grantType": .string("refresh_token"), "refreshToken": created["refreshToken"] ?? .null,
     ]
     #expect(try await server.refreshToken(body)["user_id"]?.string == id)
-    var ofTenant = body
-    ofTenant["tenantId"] = .string("t1")
-    let request = ofTenant
+    var tenantBody = body
+    tenantBody["tenantId"] = .string("t1")
+    let request = tenantBody
     await #expect(throws: IdentityError.rejected("INVALID_REFRESH_TOKEN")) {
       try await server.refreshToken(request)
     }
@@ -210,7 +211,7 @@ struct AccountTakeoverTests {
     let server = try await ProductionCalls()
     let created = try await server.signUp([:])
     _ = try await server.delete(["idToken": created["idToken"] ?? .null])
-    server.wait(10)
+    server.advance(10)
     _ = try await server.signUp(["localId": created["localId"] ?? .null], isPrivileged: true)
     await #expect(throws: IdentityError.rejected("TOKEN_EXPIRED")) {
       try await server.refreshToken([

@@ -35,7 +35,8 @@ struct AddressLimitTests {
     #expect(ClientAddress(peer: socket, forwardedFor: ["203.0.113.7"]) == nil)
   }
 
-  @Test("Only a local peer, which may be a proxy, names another address, and the last one counts")
+  @Test(
+    "Only a local peer, which may be a proxy, can name another address, and the last named address counts")
   func proxies() throws {
     let client = try address("203.0.113.7")
     for proxy in ["127.0.0.1", "::1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "fd00::1", "fe80::1"] {
@@ -50,7 +51,7 @@ struct AddressLimitTests {
     }
   }
 
-  @Test("An address waits after its allowance, which is restored over time")
+  @Test("An address must wait once it has used its allowance, which is restored over time")
   func allowance() throws {
     let limiter = AddressLimiter(isEnabled: true)
     let (client, other) = (try address("203.0.113.7"), try address("203.0.113.8"))
@@ -87,7 +88,7 @@ struct AddressLimitTests {
   }
 
   @Test("Many addresses take bounded memory and do not restore the allowance of a blocked one")
-  func bound() throws {
+  func boundedMemory() throws {
     let limiter = AddressLimiter(isEnabled: true, maximumRecords: 100)
     let client = try address("203.0.113.7")
     for _ in 0..<AddressLimiter.allowance { _ = attempt(limiter, client, at: 0) }
@@ -99,7 +100,7 @@ struct AddressLimitTests {
   }
 
   @Test("A client that tries many accounts is blocked; other addresses and administrators are not")
-  func server() async throws {
+  func endpoint() async throws {
     try await ProductionServer.with { server in
       func post(_ operation: String, _ body: JSONObject, from address: String) async throws -> String? {
         try await server.auth.post(

@@ -81,7 +81,8 @@ struct AuthConfigurationTests {
     #expect(error?.description.contains("missing.pem cannot be read") == true, "\(error?.description ?? "")")
   }
 
-  @Test("Without a way to send e-mails every request for one gets 501, and changes of addresses succeed")
+  @Test(
+    "If e-mails are not configured, every request for an e-mail gets 501, and changes of addresses succeed")
   func noMail() async throws {
     try await ProductionServer.with { server in
       let created = try await server.auth.post(
@@ -103,7 +104,7 @@ struct AuthConfigurationTests {
     let now = Int64(Date().timeIntervalSince1970)
     let key = try SigningKey.make(at: now)
     let keys = JSONValue.object(["keys": .array([.object(try key.publicKey.jwk)])]).json()
-    receiver.answer("keys", .init(status: 200, body: keys))
+    receiver.respond(to: "keys", with: .init(status: 200, body: keys))
     let claims: JSONObject = [
       "iss": .string("https://id.example"), "aud": .string("app"), "sub": .string("ada"), "iat": .int(now),
       "exp": .int(now + 600),

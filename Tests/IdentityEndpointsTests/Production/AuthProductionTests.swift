@@ -98,7 +98,9 @@ struct AuthProductionTests {
     }
   }
 
-  @Test("A user's signed token is accepted until the user is disabled, and no rules mean no access")
+  @Test(
+    "A user's signed token is accepted until the user is disabled; without rules the user has no access to data"
+  )
   func users() async throws {
     try await ProductionServer.with { server in
       let signUp = try await server.auth.post(

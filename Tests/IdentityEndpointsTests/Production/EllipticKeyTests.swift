@@ -41,7 +41,7 @@ struct EllipticKeyTests {
 
   private func publish(_ keys: [JSONObject], _ fixture: IssuerFixture) async {
     let set = JSONValue.object(["keys": .array(keys.map { .object($0) })])
-    fixture.receiver.answer("keys", .init(status: 200, body: set.json()))
+    fixture.receiver.respond(to: "keys", with: .init(status: 200, body: set.json()))
     fixture.advance(IssuerKeyLoader.refreshSeconds)
     await fixture.loader.refresh()
   }
@@ -142,7 +142,7 @@ struct EllipticKeyTests {
     let receiver = try await HTTPReceiver.start()
     let key = EllipticKey()
     let set = JSONValue.object(["keys": .array([.object(key.jwk())])])
-    receiver.answer("keys", .init(status: 200, body: set.json()))
+    receiver.respond(to: "keys", with: .init(status: 200, body: set.json()))
     let providers = OpenIDProviders(
       [
         "oidc.example": .init(

@@ -1,5 +1,5 @@
-// Tests that the enrolment of a second factor does not bypass the limits of codes and recent sign-ins, and that messages,
-// new accounts and hashes are limited.
+// Tests that the enrolment of a second factor does not bypass the limits of codes and recent sign-ins. Also tests the
+// limits of messages, new accounts and hashes.
 
 import Identity
 import JSON
@@ -66,7 +66,7 @@ struct EnrolmentAttackTests {
     let session = try await start(server, idToken)
     let code = delivery.codes.withLockedValue { $0[Self.number] } ?? ""
     #expect(try await enrol(server, idToken, session, code) == "TOO_MANY_ATTEMPTS_TRY_LATER")
-    server.wait(1)
+    server.advance(1)
     #expect(try await enrol(server, idToken, session, code) == nil)
   }
 
@@ -82,13 +82,13 @@ struct EnrolmentAttackTests {
         Account.SecondFactor(id: "f", displayName: nil, enrolledAt: "", kind: .phone("+15550101"))
       ]
     }
-    server.wait(301)
+    server.advance(301)
     #expect(try await enrol(server, idToken, session, code) == "CREDENTIAL_TOO_OLD_LOGIN_AGAIN")
     let withdrawal: JSONObject = ["idToken": idToken, "mfaEnrollmentId": .string("f")]
     await #expect(throws: IdentityError.rejected("CREDENTIAL_TOO_OLD_LOGIN_AGAIN")) {
       try await server.withdrawEnrolment(withdrawal)
     }
-    server.wait(-1)
+    server.advance(-1)
     _ = try await server.withdrawEnrolment(withdrawal)
     #expect(try await server.account(Self.email)?.secondFactors.isEmpty == true)
   }
@@ -135,7 +135,7 @@ struct EnrolmentAttackTests {
       #expect(try await text() == "TOO_MANY_ATTEMPTS_TRY_LATER")
     }
     #expect(try await send("other@example.com") == nil)
-    server.wait(IdentityServices.messageRestorationMilliseconds / 1000)
+    server.advance(IdentityServices.messageRestorationMilliseconds / 1000)
     #expect(try await send(Self.email) == nil)
     #expect(try await text() == nil)
   }
@@ -156,7 +156,9 @@ struct EnrolmentAttackTests {
     }
   }
 
-  @Test("An address creates 100 accounts and then waits; it can still sign in, and other addresses sign up")
+  @Test(
+    "An address can create 100 accounts and must then wait; it can still sign in, and other addresses can sign up"
+  )
   func newAccounts() async throws {
     try await ProductionServer.with { server in
       func post(_ operation: String, _ body: JSONObject, from address: String) async throws -> AuthReply {
@@ -181,7 +183,7 @@ struct EnrolmentAttackTests {
     }
   }
 
-  @Test("One address may use a quarter of the queue for hashes")
+  @Test("One address can occupy at most a quarter of the queue for hashes")
   func hashes() throws {
     let limiter = ConcurrencyLimiter(isEnabled: true)
     func address(_ text: String) throws -> ClientAddress? {

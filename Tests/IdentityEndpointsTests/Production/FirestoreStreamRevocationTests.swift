@@ -48,7 +48,7 @@ struct FirestoreStreamRevocationTests {
   }
 
   @Test(
-    "Idle Listen and Write streams end with UNAUTHENTICATED within a second over gRPC and WebChannel, and no others",
+    "Over gRPC and WebChannel, idle streams of a user end with UNAUTHENTICATED within a second, and streams of others stay open",
     arguments: AccountChange.allCases)
   func users(change: AccountChange) async throws {
     try await ProductionServer.with { server in

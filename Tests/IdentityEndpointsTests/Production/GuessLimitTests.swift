@@ -1,5 +1,5 @@
-// Tests that guesses of passwords and second factors are counted before they are decided, and that the limiter's memory is
-// bounded without ending the wait of an account.
+// Tests that guesses of passwords and second factors are counted before they are decided. Also tests that the limiter
+// bounds its memory without ending the wait of an account.
 
 import Foundation
 import Identity
@@ -49,7 +49,7 @@ struct GuessLimitTests {
     #expect(!begin(limiter, ada, at: 3000))
   }
 
-  @Test("A success does not forget the attempts that are in progress")
+  @Test("A success does not reset the attempts that are in progress")
   func success() {
     let limiter = AttemptLimiter(isEnabled: true)
     for _ in 0..<AttemptLimiter.freeFailures { #expect(begin(limiter, key("ada"))) }
@@ -59,7 +59,7 @@ struct GuessLimitTests {
   }
 
   @Test("Guesses for many accounts take bounded memory, and a blocked account stays blocked")
-  func bound() {
+  func boundedMemory() {
     let limiter = AttemptLimiter(isEnabled: true, maximumRecords: 100)
     for _ in 0..<AttemptLimiter.freeFailures {
       #expect(begin(limiter, key("ada")))

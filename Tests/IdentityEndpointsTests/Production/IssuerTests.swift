@@ -1,4 +1,4 @@
-// Tests of the tokens of other issuers as credentials for the databases, with keys from a real server on loopback.
+// Tests tokens of other issuers as credentials for the databases. A server on loopback publishes the keys.
 
 import Access
 import Crypto
@@ -44,15 +44,15 @@ struct IssuerTests {
   func certificates() async throws {
     try await IssuerFixture.with { fixture in
       let certificate = try fixture.key.certificate(lifetime: 86_400)
-      fixture.receiver.answer(
-        "keys",
-        .init(status: 200, body: JSONValue.object([fixture.key.id: .string(certificate)]).json()))
+      fixture.receiver.respond(
+        to: "keys",
+        with: .init(status: 200, body: JSONValue.object([fixture.key.id: .string(certificate)]).json()))
       await fixture.loader.refresh()
       #expect(try fixture.verifier.principal(of: fixture.token()[...]).user?.id == "u1")
     }
   }
 
-  @Test("A rotated key is fetched at most once a minute, and a removed key verifies nothing any more")
+  @Test("A rotated key is fetched at most once a minute, and a removed key no longer verifies tokens")
   func rotation() async throws {
     try await IssuerFixture.with { fixture in
       await fixture.loader.refresh()
@@ -74,11 +74,11 @@ struct IssuerTests {
     }
   }
 
-  @Test("Keys are fetched every hour, and removed after a day without an answer")
-  func age() async throws {
+  @Test("Keys are fetched every hour, and removed after a day without a response")
+  func keyAge() async throws {
     try await IssuerFixture.with { fixture in
       await fixture.loader.refresh()
-      fixture.receiver.answer("keys", .init(status: 500, body: []))
+      fixture.receiver.respond(to: "keys", with: .init(status: 500, body: []))
       fixture.advance(IssuerKeyLoader.refreshSeconds)
       await fixture.loader.refresh()
       #expect(fixture.receiver.requestCount("keys") == 2)
@@ -89,13 +89,13 @@ struct IssuerTests {
     }
   }
 
-  @Test("Silent issuers, large answers and redirects yield no keys and delay no other issuer")
+  @Test("Silent issuers, large responses and redirects yield no keys and do not delay other issuers")
   func hostileIssuers() async throws {
     let elsewhere = try await HTTPReceiver.start()
     try await IssuerFixture.with { fixture in
       let set = JSONValue.object(["keys": .array([.object(try fixture.key.publicKey.jwk)])]).json()
-      elsewhere.answer("keys", .init(status: 200, body: set))
-      let answers: [HTTPReceiver.Answer] = [
+      elsewhere.respond(to: "keys", with: .init(status: 200, body: set))
+      let responses: [HTTPReceiver.Response] = [
         .init(status: 200, body: [], isSilent: true),
         .init(status: 200, body: set + [UInt8](repeating: 0x20, count: 10 << 20)),
         .init(status: 302, body: [], location: elsewhere.base + "/keys"),
@@ -105,14 +105,14 @@ struct IssuerTests {
       ]
       let other = try SigningKey.make(at: fixture.now)
       try fixture.publish([other], at: "other")
-      for (index, answer) in answers.enumerated() {
-        fixture.receiver.answer("keys", answer)
+      for (index, response) in responses.enumerated() {
+        fixture.receiver.respond(to: "keys", with: response)
         let start = ContinuousClock.now
         await fixture.loader.refresh()
-        #expect(ContinuousClock.now - start < .seconds(5), "answer \(index)")
-        expectRejected(fixture, try fixture.token(), "answer \(index)")
+        #expect(ContinuousClock.now - start < .seconds(5), "response \(index)")
+        expectRejected(fixture, try fixture.token(), "response \(index)")
         let token = try other.encode(fixture.claims { $0["iss"] = .string(IssuerFixture.otherIssuer) })
-        #expect(try fixture.verifier.principal(of: token[...]).project == "demo-other", "answer \(index)")
+        #expect(try fixture.verifier.principal(of: token[...]).project == "demo-other", "response \(index)")
         fixture.advance(IssuerKeyLoader.retrySeconds)
       }
       #expect(elsewhere.requestCount("keys") == 0)
@@ -154,11 +154,11 @@ struct IssuerTests {
     let evil = try await HTTPReceiver.start()
     try await IssuerFixture.with { fixture in
       await fixture.loader.refresh()
-      let good: JSONObject = [
+      let validHeader: JSONObject = [
         "alg": .string("RS256"), "kid": .string(fixture.key.id), "typ": .string("JWT"),
         "x5t": .string("AAAA"),
       ]
-      #expect(try fixture.verifier.principal(of: fixture.token(header: good)[...]).user?.id == "u1")
+      #expect(try fixture.verifier.principal(of: fixture.token(header: validHeader)[...]).user?.id == "u1")
       var changes: [(String, JSONValue?)] = ["none", "HS256", "RS512", "PS256", "ES256", "rs256"].map {
         ("alg", .string($0))
       }
@@ -169,7 +169,7 @@ struct IssuerTests {
         ("typ", .string("logout+jwt")), ("typ", .int(1)), ("kid", .string(fixture.keys.current.id)),
       ]
       for (name, value) in changes {
-        var header = good
+        var header = validHeader
         header[name] = value
         let text = "\(name) \(String(describing: value))"
         expectRejected(fixture, try fixture.token(header: header), text)
@@ -207,8 +207,9 @@ struct IssuerTests {
       // An issuer that publishes a key under the ID of a server's key cannot issue tokens of the server.
       var jwk = try key.publicKey.jwk
       jwk["kid"] = .string(fixture.keys.current.id)
-      fixture.receiver.answer(
-        "keys", .init(status: 200, body: JSONValue.object(["keys": .array([.object(jwk)])]).json()))
+      fixture.receiver.respond(
+        to: "keys",
+        with: .init(status: 200, body: JSONValue.object(["keys": .array([.object(jwk)])]).json()))
       fixture.advance(IssuerKeyLoader.refreshSeconds)
       await fixture.loader.refresh()
       let header: JSONObject = ["alg": .string("RS256"), "kid": .string(fixture.keys.current.id)]

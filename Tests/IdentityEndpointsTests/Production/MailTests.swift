@@ -89,7 +89,7 @@ struct MailTests {
   }
 
   @Test("Without a verified TLS connection no credentials and no message are sent")
-  func untrusted() async throws {
+  func unverifiedTLS() async throws {
     var noTLS = SMTPReceiver.Behavior()
     noTLS.tls = .none
     var refused = SMTPReceiver.Behavior()
@@ -113,7 +113,7 @@ struct MailTests {
   }
 
   @Test("A certificate of another name is rejected")
-  func otherName() async throws {
+  func certificateOfOtherName() async throws {
     let authority = try CertificateAuthority()
     defer { authority.remove() }
     let receiver = try await SMTPReceiver.start(
@@ -132,7 +132,7 @@ struct MailTests {
   }
 
   @Test("Each rejection by the relay fails the submission, and its reason never contains the password")
-  func refusals() async throws {
+  func rejections() async throws {
     var replies: [String: String] = [
       "GREETING": "554 no service", "EHLO": "500 unknown", "AUTHENTICATION": "535 wrong",
       "MAIL": "550 sender", "RCPT": "550 recipient", "DATA": "451 later", "CONTENT": "552 too large",
@@ -178,7 +178,7 @@ struct MailTests {
   @Test("Dots at the start of a line are doubled, and single CR and LF become complete line ends")
   func stuffing() {
     func stuffed(_ text: String) -> String {
-      String(decoding: SMTPConversation.stuffed(Array(text.utf8)), as: UTF8.self)
+      String(decoding: SMTPConversation.dotStuffed(Array(text.utf8)), as: UTF8.self)
     }
     #expect(stuffed("a\r\n.\r\nb") == "a\r\n..\r\nb\r\n.\r\n")
     #expect(stuffed(".a\n.\nb\r.c\r\n") == "..a\r\n..\r\nb\r\n..c\r\n.\r\n")
@@ -209,7 +209,7 @@ struct MailTests {
   }
 
   @Test("Addresses with other than ASCII characters need SMTPUTF8, and long lines are encoded")
-  func otherCharacters() async throws {
+  func addressesBeyondASCII() async throws {
     let message = try Self.message(Self.code("jörg@exämple.example"))
     await #expect(throws: Rejection.self) { try await Self.submit(.init(), message: message) }
     var behavior = SMTPReceiver.Behavior()
@@ -272,7 +272,7 @@ struct MailTests {
     #expect(state.withLockedValue { $0.maximumRunning } == 8)
   }
 
-  @Test("Many e-mails at once arrive, each once")
+  @Test("Many e-mails that are sent concurrently arrive, each exactly once")
   func concurrentMessages() async throws {
     let receiver = try await SMTPReceiver.start(
       {

@@ -18,7 +18,7 @@ struct PrivacyTests {
     return reply
   }
 
-  @Test("A change to an address of another account gets the same response as one to a free address")
+  @Test("A change to the address of another account gets the same response as a change to a free address")
   func changeOfAddress() async throws {
     try await ProductionServer.with { server in
       let token = try await signUp(server, "ada@example.com")["idToken"] ?? .null
@@ -63,7 +63,7 @@ struct PrivacyTests {
     }
   }
 
-  @Test("Every invalid custom token gets the same answer")
+  @Test("Every invalid custom token gets the same response")
   func customTokens() async throws {
     try await ProductionServer.with { server in
       let audience = JSONValue.string(EmulatorTokenAuthority.customTokenAudience)
@@ -75,12 +75,12 @@ struct PrivacyTests {
           name: "admin", project: "demo-other", role: .administrator, tokenURI: server.tokenURI))
       let valid = try admin.sign(claims)
       let revoked = try await server.account("revoked")
-      let ofRevoked = try revoked.sign(claims)
+      let revokedToken = try revoked.sign(claims)
       try await server.credentials.revoke(email: revoked.email, keyID: nil)
       var bodies: Set<[UInt8]> = []
       for token in [
         "nonsense", "a.b.c", #"{"uid":"u1"}"#, JSONWebToken.unsigned(claims), try reader.sign(claims),
-        try other.sign(claims), ofRevoked, String(valid.dropLast(8)) + "AAAAAAAA",
+        try other.sign(claims), revokedToken, String(valid.dropLast(8)) + "AAAAAAAA",
         try admin.sign(["aud": .string("x"), "uid": .string("u1")]), try admin.sign(["uid": .string("u1")]),
         try admin.sign(["aud": audience, "uid": .string("u1"), "iss": .string("x")]),
         try admin.sign(["aud": audience, "uid": .string("u1"), "exp": .int(1)]),

@@ -26,7 +26,8 @@ struct PrivateDeliveryTests {
     func release() { gate.continuation.finish() }
   }
 
-  @Test("The response comes before the delivery, and its failure does not reach the client")
+  @Test(
+    "The response does not wait for the delivery, and a failure of the delivery does not reach the client")
   func heldDelivery() async throws {
     let delivery = HeldDelivery()
     let server = try await ProductionCalls(delivery: delivery)
@@ -56,7 +57,7 @@ struct PrivateDeliveryTests {
   }
 
   @Test("Deliveries in progress are bounded, also for addresses to which nothing is sent")
-  func bound() async throws {
+  func maximumDeliveries() async throws {
     let delivery = HeldDelivery()
     let server = try await ProductionCalls(delivery: delivery)
     // Several recipients, because the messages to each are limited.

@@ -1,4 +1,4 @@
-// Tests of OpenID Connect providers, whose keys come from a small server, and of the delivery of codes.
+// Tests OpenID Connect providers, whose keys a server on loopback publishes, and the delivery of codes.
 
 import Foundation
 import Identity
@@ -20,7 +20,7 @@ struct ProviderTests {
     let receiver = try await HTTPReceiver.start()
     let key = try SigningKey.make(at: now)
     let keys = JSONValue.object(["keys": .array([.object(try key.publicKey.jwk)])]).json()
-    receiver.answer("keys", .init(status: 200, body: keys))
+    receiver.respond(to: "keys", with: .init(status: 200, body: keys))
     let provider = OpenIDProviders.Provider(
       issuer: "https://issuer.example", audiences: ["app"], keysURL: receiver.base + "/keys")
     let providers = OpenIDProviders(
@@ -48,7 +48,7 @@ struct ProviderTests {
     try await Self.withProvider { providers, key, receiver in
       let token = try key.encode(Self.claims)
       #expect(try await Self.verify(providers, token)["sub"]?.string == "u1")
-      receiver.forgetRequests()
+      receiver.clearRequests()
       #expect(try await Self.verify(providers, token)["sub"]?.string == "u1")
       #expect(receiver.lastRequest("keys") == nil)
       var claims = Self.claims
@@ -109,7 +109,7 @@ struct ProviderTests {
     let file = AuthTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: file) }
     let receiver = try await HTTPReceiver.start()
-    receiver.answer("sms", .init(status: 204, body: []))
+    receiver.respond(to: "sms", with: .init(status: 204, body: []))
     let group = MultiThreadedEventLoopGroup.singleton
     let sender = try #require(Mailbox("Hearth <no-reply@example.com>"))
     let delivery = try ConfiguredDelivery(
@@ -127,7 +127,7 @@ struct ProviderTests {
     try await delivery.sendTextMessage(session, language: "de")
     let sent = try JSONValue(json: try #require(receiver.lastRequest("sms")))
     #expect(sent["code"]?.string == session.code && sent["language"]?.string == "de")
-    receiver.answer("sms", .init(status: 500, body: []))
+    receiver.respond(to: "sms", with: .init(status: 500, body: []))
     await #expect(throws: IdentityError.self) { try await delivery.sendTextMessage(session, language: "en") }
     await receiver.stop()
     let failing = try ConfiguredDelivery(

@@ -30,19 +30,19 @@ struct RecentSignInTests {
     let server = try await ProductionCalls(delivery: CodeRecorder())
     let anonymous = try await server.signUp([:])
     let body = try await link(server, "ada@example.com", anonymous["idToken"] ?? .null)
-    server.wait(301)
+    server.advance(301)
     await #expect(throws: IdentityError.rejected("CREDENTIAL_TOO_OLD_LOGIN_AGAIN")) {
       try await server.signInWithEmailLink(body)
     }
-    server.wait(-1)
+    server.advance(-1)
     #expect(try await server.signInWithEmailLink(body)["localId"] == anonymous["localId"])
-    // The account has this address now, so nothing of it changes.
+    // The account already has this address, so the sign-in does not change it.
     let again = try await link(server, "ada@example.com", anonymous["idToken"] ?? .null)
-    server.wait(60)
+    server.advance(60)
     #expect(try await server.signInWithEmailLink(again)["localId"] == anonymous["localId"])
   }
 
-  @Test("A sign-in by an e-mail link replaces no address of an account")
+  @Test("A sign-in by an e-mail link does not replace the address of an account")
   func replacingLink() async throws {
     let server = try await ProductionCalls(delivery: CodeRecorder())
     let ada = try await server.signUp([

@@ -1,5 +1,5 @@
-// Tests that open connections to the Realtime Database of a production server lose their authentication when an account is
-// disabled, deleted or revoked, and when a service account is revoked.
+// Tests that open connections to the Realtime Database of a production server lose their authentication when their
+// account is disabled, deleted or revoked, or when their service account is revoked.
 
 import HearthServer
 import JSON
@@ -33,7 +33,7 @@ struct StreamRevocationTests {
   }
 
   @Test(
-    "A user's WebSocket receives ac and c, and the event stream auth_revoked, within a second",
+    "Within a second a user's WebSocket receives the actions ac and c, and the event stream the event auth_revoked",
     arguments: AccountChange.allCases)
   func users(change: AccountChange) async throws {
     try await ProductionServer.with { server in
@@ -93,7 +93,8 @@ struct StreamRevocationTests {
     }
   }
 
-  @Test("A revoked key ends the streams of this key within a second, and none of the account's other keys")
+  @Test(
+    "A revoked key ends the streams of this key within a second, and no stream of the account's other keys")
   func keys() async throws {
     try await ProductionServer.with { server in
       let port = server.server.databasePort ?? 0

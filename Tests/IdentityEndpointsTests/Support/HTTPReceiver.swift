@@ -1,4 +1,5 @@
-// A small HTTP server on loopback that answers as a test configures, and keeps the last request of each path.
+// A small HTTP server on loopback. It sends the responses that a test configures, and keeps the last request of each
+// path.
 
 import JSON
 import NIOConcurrencyHelpers
@@ -7,7 +8,7 @@ import NIOHTTP1
 import NIOPosix
 
 final class HTTPReceiver: Sendable {
-  struct Answer: Sendable {
+  struct Response: Sendable {
     var status: Int
     var body: [UInt8]
     /// The header `location`; nil for none.
@@ -17,7 +18,7 @@ final class HTTPReceiver: Sendable {
   }
 
   private struct State {
-    var answers: [String: Answer] = [:]
+    var responses: [String: Response] = [:]
     var requests: [String: [UInt8]] = [:]
     var counts: [String: Int] = [:]
   }
@@ -45,9 +46,11 @@ final class HTTPReceiver: Sendable {
 
   var base: String { "http://127.0.0.1:\(channel.localAddress?.port ?? 0)" }
 
-  func answer(_ name: String, _ answer: Answer) { state.withLockedValue { $0.answers[name] = answer } }
+  func respond(to name: String, with response: Response) {
+    state.withLockedValue { $0.responses[name] = response }
+  }
 
-  func forgetRequests() { state.withLockedValue { $0.requests = [:] } }
+  func clearRequests() { state.withLockedValue { $0.requests = [:] } }
 
   /// The body of the last request of a path; nil if there was none.
   func lastRequest(_ name: String) -> [UInt8]? { state.withLockedValue { $0.requests[name] } }
@@ -75,18 +78,18 @@ final class HTTPReceiver: Sendable {
       case .body(let bytes): body.append(contentsOf: bytes.readableBytesView)
       case .end:
         let (name, body) = (name, body)
-        let answer = state.withLockedValue { state in
+        let response = state.withLockedValue { state in
           state.requests[name] = body
           state.counts[name, default: 0] += 1
-          return state.answers[name] ?? Answer(status: 404, body: [])
+          return state.responses[name] ?? Response(status: 404, body: [])
         }
-        if answer.isSilent { return }
+        if response.isSilent { return }
         var head = HTTPResponseHead(
-          version: .http1_1, status: .init(statusCode: answer.status),
-          headers: ["content-length": String(answer.body.count), "content-type": "application/json"])
-        if let location = answer.location { head.headers.add(name: "location", value: location) }
+          version: .http1_1, status: .init(statusCode: response.status),
+          headers: ["content-length": String(response.body.count), "content-type": "application/json"])
+        if let location = response.location { head.headers.add(name: "location", value: location) }
         context.write(wrapOutboundOut(.head(head)), promise: nil)
-        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: answer.body)))), promise: nil)
+        context.write(wrapOutboundOut(.body(.byteBuffer(ByteBuffer(bytes: response.body)))), promise: nil)
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
       }
     }

@@ -1,5 +1,5 @@
-// A production server's verifier that accepts tokens of another issuer, whose keys a small server on loopback publishes. The
-// clock is moved by tests.
+// Sets up the token verifier of a production server that accepts tokens of other issuers. A small server on loopback
+// publishes their keys. Tests advance the clock.
 
 import Identity
 import IdentityEndpoints
@@ -25,7 +25,8 @@ struct IssuerFixture: Sendable {
   let authority: ProductionTokenAuthority
   private let time: NIOLockedValueBox<Int64>
 
-  /// Runs a test with two issuers. The keys of the first are published at `/keys`, those of the second at `/other`.
+  /// Runs a test with two issuers. The keys of the first issuer are published at `/keys`, the keys of the second at
+  /// `/other`.
   static func with(_ body: (IssuerFixture) async throws -> Void) async throws {
     let time = NIOLockedValueBox<Int64>(1_800_000_000)
     let clock = StoreClock { UInt64(time.withLockedValue { $0 }) * 1_000_000 }
@@ -78,7 +79,7 @@ struct IssuerFixture: Sendable {
   /// Publishes keys as a JSON Web Key Set.
   func publish(_ keys: [SigningKey], at name: String = "keys") throws {
     let set = JSONValue.object(["keys": .array(try keys.map { .object(try $0.publicKey.jwk) })])
-    receiver.answer(name, .init(status: 200, body: set.json()))
+    receiver.respond(to: name, with: .init(status: 200, body: set.json()))
   }
 
   /// The claims of a user of the issuer.

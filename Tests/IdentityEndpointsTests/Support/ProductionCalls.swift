@@ -1,5 +1,5 @@
-// The operations of a production server over a store in memory, without a port: with a clock that tests move, and a delivery
-// of their choice.
+// Calls the operations of a production server over a store in memory, without a port. Tests advance the clock, and
+// choose how codes are delivered.
 
 import Identity
 import JSON
@@ -125,8 +125,8 @@ struct ProductionCalls: Sendable {
     }
   }
 
-  /// Moves the clock.
-  func wait(_ duration: Int64) { seconds.withLockedValue { $0 += duration } }
+  /// Advances the clock by seconds.
+  func advance(_ duration: Int64) { seconds.withLockedValue { $0 += duration } }
 }
 
 /// Records the codes of text messages by phone number.

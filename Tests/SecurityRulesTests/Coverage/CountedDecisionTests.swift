@@ -1,4 +1,4 @@
-// Tests that the evaluation which decides also counts the coverage, once and with bounded memory.
+// Tests that a decision counts the coverage in the same evaluation, once for each expression and with bounded memory.
 
 import Access
 import FirestoreModel
@@ -65,8 +65,8 @@ struct CountedDecisionTests {
     #expect(lists.allSatisfy { rules.counts.values(of: $0).distinct.count == 1 })
   }
 
-  @Test("An expression keeps ten distinct values, and counts further ones")
-  func bound() throws {
+  @Test("The coverage keeps ten distinct values of an expression, and only counts further values")
+  func maximumValues() throws {
     let rules = try ruleset(allowing: "resource.data.l.size() >= 0 && resource.data.t != 'x'")
     let policy = FirestoreRulesPolicy(rules)
     for number in 0..<25 {
@@ -79,16 +79,17 @@ struct CountedDecisionTests {
     let members = rules.program.nodes.indices.filter {
       if case .member = rules.program.nodes[$0] { true } else { false }
     }
-    var isFull = 0
+    var fullCount = 0
     for counts in members.map({ rules.counts.values(of: $0) }) {
       #expect(counts.total == 50 && counts.distinct.count <= 10)
-      if counts.distinct.count == 10 { isFull += 1 }
+      if counts.distinct.count == 10 { fullCount += 1 }
     }
-    // `resource.data` twice, and `l`. Long texts have the same form in reports.
-    #expect(isFull == 3)
+    // Three expressions have more than ten values: `resource.data`, which occurs twice, and `l`. Reports truncate the
+    // values of `t`, so long texts count as one value.
+    #expect(fullCount == 3)
   }
 
-  @Test("Rules of the Realtime Database count each evaluation once, also after a rule that is a constant")
+  @Test("Each evaluation of Realtime Database rules is counted once, also after a rule that is a constant")
   func realtime() throws {
     let rules = #"{"rules":{".read":"auth == null","a":{".read":false,"b":{".read":"data.val() == 'x'"}}}}"#
     let policy = RealtimeRulesPolicy(try RealtimeRuleset(Array(rules.utf8)))

@@ -1,4 +1,4 @@
-// Verdicts of Google's emulator (1.19.9) on queries whose filters bound a field without determining it.
+// Verdicts of Google's emulator (1.19.9) on queries whose filters restrict a field without determining its value.
 
 /// Conditions of `allow list` with the verdicts on three queries of documents whose `b` is 1: with `a > 5`, with `a != 1` and
 /// with an array `a` that contains 1. `A` allows, `d` denies.

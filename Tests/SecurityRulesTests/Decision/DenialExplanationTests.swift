@@ -84,7 +84,7 @@ import Testing
   }
 
   @Test(
-    "the text of a denied write has the statements for create and update; with a precondition, for one of them"
+    "the text of a denied write has the statements for create and update, or for one of them if the write has a precondition"
   )
   func writes() throws {
     let rules = try FirestoreRuleset(
@@ -110,7 +110,7 @@ import Testing
     #expect(try text(.update, isConditional: true) == "\nfalse for 'update' @ L5")
   }
 
-  @Test("the text of a denied query is that of the first denied alternative")
+  @Test("the text of a denied query explains the first denied alternative")
   func queries() throws {
     let rules = try ruleset(allowing: "resource.data.n > 5")
     func text(_ value: Int64, _ op: FieldFilter.Operator) throws -> String? {
@@ -124,7 +124,7 @@ import Testing
   }
 
   @Test("the text of a denial by many statements is bounded")
-  func bound() throws {
+  func maximumLength() throws {
     let statements = String(repeating: "allow get: if false; ", count: 500)
     let rules = try FirestoreRuleset(
       compiling:

@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test("the writes of one document are decided once, by their net effect")
-  func folding() throws {
+  func netEffect() throws {
     #expect(try sufficient([(.set, nil)], before: nil, after: [:]) == ["create"])
     #expect(try sufficient([(.set, nil)], before: [:], after: [:]) == ["update"])
     #expect(try sufficient([(.set, nil), (.set, nil)], before: nil, after: [:]) == ["create"])

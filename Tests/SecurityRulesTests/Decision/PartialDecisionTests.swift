@@ -1,4 +1,5 @@
-// Decisions about large requests, which a policy makes in parts: their verdict and their limits are those of one decision.
+// Tests decisions about large requests, which a policy makes in parts. Their verdicts and limits are the same as for a
+// decision without parts.
 
 import Access
 import FirestoreModel
@@ -66,7 +67,8 @@ import Testing
 
   private static let read = "exists(/databases/$(database)/documents/d/$(id.split('-')[0]))"
 
-  @Test("a request for many documents reads twenty documents in its rules, not twenty for each part")
+  @Test(
+    "the rules of a request for many documents may read twenty documents in total, not twenty in each part")
   func lookups() throws {
     let policy = try policy("allow get: if !\(Self.read);")
     func isAllowed(_ groupCount: Int) throws -> (isAllowed: Bool, partCount: Int) {
@@ -83,7 +85,7 @@ import Testing
   @Test(
     "a commit of many large documents is allowed in parts, and each part has the work of one document at most"
   )
-  func work() throws {
+  func largeCommit() throws {
     let policy = try policy(
       """
       function changes(keys) { return request.resource.data.diff(resource.data).affectedKeys().hasOnly(keys); }
@@ -109,8 +111,8 @@ import Testing
   private static let costly = "!resource.data.t.matches('a*c')"
   private static let costlyFields: MapValue = ["t": .string(String(repeating: "a", count: 60_000))]
 
-  @Test("a part of a read reads the documents that it decides, and the one that it leaves to the next part")
-  func reads() throws {
+  @Test("a part of a read reads the documents that it decides, and the first document of the next part")
+  func readDocuments() throws {
     let policy = try policy("allow get: if \(Self.costly);")
     let view = View(before: Self.costlyFields)
     let (decision, count) = try decide(policy, .get(try names((0..<9).map { "d\($0)" })), view)
@@ -118,7 +120,7 @@ import Testing
     #expect(view.readCount.withLock { $0 } <= 9 + count)
   }
 
-  @Test("a document at which a part ends is counted once")
+  @Test("the coverage counts a document once if a part ends at it")
   func coverage() throws {
     let rules = try ruleset(allowing: Self.costly)
     let policy = FirestoreRulesPolicy(rules)
@@ -147,8 +149,8 @@ import Testing
     #expect(decision.denial != nil && count == 1)
   }
 
-  @Test("an operation that is decided at once has no parts")
-  func complete() throws {
+  @Test("an operation that one call can decide has no parts")
+  func undivided() throws {
     let policy = try policy("allow get: if !\(Self.read);")
     let ids = (0..<600).map { "g-\($0)" }
     var view = View()

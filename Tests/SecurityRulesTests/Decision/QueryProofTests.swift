@@ -22,7 +22,7 @@ import Testing
     .field(FieldFilter(FieldPath(field: "n"), op, value))
   }
 
-  @Test("a filter implies weaker comparisons; a comparison that it does not imply is not false")
+  @Test("a filter implies weaker comparisons; a comparison that it does not imply has no value")
   func implication() throws {
     #expect(try allows("resource.data.n > 4", [term(.greaterThan, 5)]))
     #expect(try !allows("resource.data.n > 6", [term(.greaterThan, 5)]))
@@ -30,14 +30,14 @@ import Testing
     #expect(try !allows("resource.data.n == 5", [term(.greaterThanOrEqual, 5), term(.lessThanOrEqual, 5)]))
   }
 
-  @Test("a filter by a list implies no equality with the list")
+  @Test("a filter with a list, such as `in`, does not imply that the field equals the list")
   func lists() throws {
     for op in [FieldFilter.Operator.isIn, .arrayContainsAny] {
       #expect(try !allows("resource.data.n == [1, 2]", [term(op, .array([1, 2]))]))
     }
   }
 
-  @Test("only a field with one comparison by equality has a value")
+  @Test("only a field whose single filter is an equality has a value")
   func exactValue() throws {
     #expect(try allows("resource.data.n + 1 == 6", [term(.equal, 5)]))
     #expect(try !allows("resource.data.n + 1 == 6", [term(.equal, 5), term(.notEqual, 6)]))
@@ -110,7 +110,7 @@ import Testing
   }
 
   @Test(
-    "a field that a query bounds grants nothing that Google's emulator denies, also inside lists, maps, sets and differences",
+    "a restricted field grants nothing that Google's emulator denies, also inside lists, maps, sets and differences",
     arguments: constraintVerdicts)
   func constraints(condition: String, verdicts: String) throws {
     func term(_ field: String, _ op: FieldFilter.Operator, _ value: Value) -> FilterTerm {
@@ -120,7 +120,8 @@ import Testing
       term("a", .greaterThan, 5), term("a", .notEqual, 1), term("a", .arrayContains, 1),
     ]
     let decided = try terms.map { try allows(condition, [$0, term("b", .equal, 1)]) ? "A" : "d" }.joined()
-    // Denied here: a call that the field's constraint does not decide, and a bounded field that is compared with itself.
+    // Denied here: a call that the field's constraint does not decide, and a restricted field that is compared with
+    // itself.
     let denied = [
       "!(resource.data.a.hasAny([1]))", "resource.data == resource.data",
       "[resource.data.a] == [resource.data.a]",

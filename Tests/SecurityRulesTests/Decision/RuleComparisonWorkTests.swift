@@ -1,4 +1,4 @@
-// Tests comparisons whose work is in the second operand: they are charged for it, or end early.
+// Tests comparisons with an expensive second operand: they spend the budget for it, or end early.
 
 import FirestoreModel
 import Testing
@@ -17,7 +17,7 @@ import Testing
     Array(repeating: "(\(use))", count: count).joined(separator: " || ")
   }
 
-  @Test("a map that is searched for in a list is charged once for each item")
+  @Test("searching a list for a map spends the work of reading the map once for each item")
   func membership() throws {
     let fields: MapValue = [
       "big": long, "items": .array((0..<20_000).map { .map(["a": .integer(Int64($0))]) }),
@@ -29,7 +29,7 @@ import Testing
     #expect(try allows("!(resource.data.big in resource.data.items)", "return true;", fields))
   }
 
-  @Test("an equality test is charged for both operands")
+  @Test("an equality test spends the work of reading both operands")
   func equality() throws {
     let fields: MapValue = ["big": long, "m": .map(["a": .integer(1)])]
     let body = "let m = {resource.data.big: 1}; return"
@@ -37,7 +37,7 @@ import Testing
     #expect(try allows("f()", "\(body) \(repeated("resource.data.m == m", 10)) || true;", fields))
   }
 
-  @Test("a difference of maps is charged by the bytes of its keys")
+  @Test("a difference of maps spends work in proportion to the bytes of its keys")
   func differences() throws {
     let fields: MapValue = ["big": long]
     let body = "let m = {resource.data.big: 1}; let d = m.diff({'a': 1}); return"
@@ -45,7 +45,7 @@ import Testing
     #expect(try allows("f()", "\(body) \(repeated("d.addedKeys().size() == 2", 5)) || true;", fields))
   }
 
-  @Test("values that equal nothing are members of a set by identity, with different hashes")
+  @Test("values that do not equal themselves are members of a set by identity, with different hashes")
   func membersWithoutEquals() throws {
     let count = 2_000
     let path = RuleValue.path(RulePath(segments: [.placeholder("a", isRest: false)]))
@@ -67,7 +67,7 @@ import Testing
     #expect(RuleMap.stored(fields)[RuleText("\u{FFFD}")] != nil)
     #expect(try allows("!('\\uD800' in resource.data)", "return true;", fields))
     #expect(try allows("'\\uFFFD' in resource.data", "return true;", fields))
-    let place = ["databases", "d", "documents", "c"].map { RulePath.Segment.text(RuleText($0)) }
-    #expect(RulePath(segments: place + [.text(invalid)]).document(in: "d") == nil)
+    let collection = ["databases", "d", "documents", "c"].map { RulePath.Segment.text(RuleText($0)) }
+    #expect(RulePath(segments: collection + [.text(invalid)]).document(in: "d") == nil)
   }
 }

@@ -14,7 +14,7 @@ import Testing
   private func text(_ count: Int) -> Value { .string(String(repeating: "a", count: count)) }
 
   @Test("a rule cannot double a path without limit")
-  func pathBomb() throws {
+  func pathDoubling() throws {
     let lets = (1...11).map { "let p\($0) = /$(p\($0 - 1))/$(p\($0 - 1));" }.joined(separator: " ")
     let chain = (1...8).map { level in
       "function f\(level)(p0) { \(lets) return \(level == 8 ? "p11 is path" : "f\(level + 1)(p11)"); }"
@@ -38,8 +38,8 @@ import Testing
     }
   }
 
-  @Test("many values that equal nothing do not slow a search down")
-  func unequal() throws {
+  @Test("many values that do not equal themselves do not slow a search down")
+  func unequalValues() throws {
     let fields: MapValue = [
       "ones": .array(Array(repeating: .double(1), count: 10_000)),
       "integers": .array(Array(repeating: .integer(1), count: 10_000)),
@@ -68,8 +68,8 @@ import Testing
     #expect(try !allows("'a'.split(resource.data.p) is list || true", fields: fields))
   }
 
-  @Test("a modest pattern from a document is matched")
-  func modestPatterns() throws {
+  @Test("a pattern of moderate size from a document is matched")
+  func moderatePatterns() throws {
     let fields: MapValue = ["p": "(?i)[a-z\\pL]+@(\\w+\\.)+[a-z]{2,8}", "t": "Jane@mail.example.com"]
     #expect(try allows("resource.data.t.matches(resource.data.p)", fields: fields))
     #expect(try allows("'a1b22c'.replace('(\\\\d)+', '-') == 'a-b-c'"))
@@ -129,7 +129,7 @@ import Testing
     #expect(explanation.statements.map(\.fault) == [.workLimit])
   }
 
-  @Test("evaluation ends at a depth that the stack of a thread has room for, also through functions")
+  @Test("evaluation ends at a depth that does not overflow the stack of a thread, also through functions")
   func depth() throws {
     func denial(levels: Int, functions count: Int) throws -> DenialExplanation.Statement? {
       let functions = (1...count).map { number in
@@ -147,7 +147,7 @@ import Testing
   }
 
   @Test("extreme numbers in a document cause errors, never traps")
-  func extremes() throws {
+  func extremeNumbers() throws {
     for number in [Int64.min, .min + 1, .max] {
       let fields: MapValue = ["n": .integer(number)]
       for use in [

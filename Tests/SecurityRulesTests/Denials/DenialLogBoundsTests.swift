@@ -8,8 +8,8 @@ import Testing
 @Suite("Bounds of the denial log") struct DenialLogBoundsTests {
   private func members(_ bytes: Int) -> JSONObject { ["t": .string(String(repeating: "x", count: bytes))] }
 
-  @Test("the oldest entries make room for new ones, by count and by bytes")
-  func room() {
+  @Test("new entries replace the oldest ones at the limits of count and bytes")
+  func eviction() {
     var limits = DenialLogLimits()
     limits.entries = 3
     limits.bytes = 1_000

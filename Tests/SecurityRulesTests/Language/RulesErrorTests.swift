@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test(
-    "operators bind in the order of the language",
+    "operators have the precedence that the language defines",
     arguments: [
       "true || true && false", "true && false || true", "1 < 2 + 3", "3 <= 1 + 2", "4 > 1 + 2", "3 >= 1 + 2",
       "2 + 3 * 4 == 14", "7 - 6 / 3 == 5", "7 - 6 % 4 == 5", "1 < 2 == true", "1 + 1 == 2 && 2 - 1 == 1",
@@ -77,7 +77,7 @@ import Testing
     #expect(decision.isAllowed, "\(condition)")
   }
 
-  @Test("numbers of both types are comparable, other types give a warning")
+  @Test("integers and floats are comparable; a comparison of other types gives a warning")
   func comparisons() throws {
     #expect(try ruleset(allowing: "1 == 1.0 || 1.5 != 1").warnings.isEmpty)
     #expect(try ruleset(allowing: "1 == '1'").warnings.count == 1)

@@ -36,7 +36,7 @@ import Testing
       ("allow get: if null != request.auth.uid && true;", "Any signed-in user may read here"),
       ("allow get: if signedIn();", "Any signed-in user may read here"),
     ])
-  func open(line: String, finding: String) throws {
+  func openAccess(line: String, finding: String) throws {
     let found = try firestore(
       line,
       functions: line.contains("open()")
@@ -57,7 +57,7 @@ import Testing
         "5:1: 'update' demands less than 'create'."
       ),
     ])
-  func update(lines: String, finding: String) throws {
+  func weakUpdate(lines: String, finding: String) throws {
     #expect(try firestore(lines).contains { $0.hasPrefix(finding) })
   }
 
@@ -69,7 +69,7 @@ import Testing
       ("allow list: if resource.id == 'a' || resource['id'] == 'b';", "unless it names the document"),
       ("allow list: if request.resource.data.a == 1;", "which reads do not have"),
     ])
-  func queries(line: String, finding: String) throws {
+  func impossibleQueries(line: String, finding: String) throws {
     let functions = line.contains("mine") ? "function mine(x) { return request.auth.uid == x; }" : ""
     let found = try firestore(line, functions: functions)
     #expect(found.count == 1 && found[0].hasPrefix("4:1: No query") && found[0].contains(finding), "\(found)")
@@ -78,7 +78,7 @@ import Testing
   @Test(
     "Unbounded strings, functions that hide others, unused functions, and blocks that match no document are found"
   )
-  func others() throws {
+  func otherFindings() throws {
     #expect(
       try firestore("allow create: if request.resource.data.a is string;") == [
         "4:18: The size of the string 'request.resource.data.a' has no bound: a client may write up to 1 MiB. Compare its size()."

@@ -1,4 +1,5 @@
-// The reference of the matcher: tries all ways through the syntax tree in order of preference, in exponential time.
+// A backtracking matcher, with which tests compare the real one. It tries all paths through the syntax tree in order of
+// preference, in exponential time.
 
 import SecurityRules
 
@@ -6,7 +7,7 @@ import SecurityRules
 struct BacktrackingMatcher {
   let text: [UInt32]
 
-  /// The range of the match that is tried first; nil if there is none.
+  /// The range of the preferred match; nil if there is none.
   func firstMatch(of node: PatternNode) -> Range<Int>? {
     for start in 0...text.count {
       var end: Int?

@@ -1,4 +1,4 @@
-// Tests the matcher of regular expressions: against backtracking on random patterns, and its costs.
+// Tests the matcher of regular expressions: compares it with backtracking on random patterns, and measures its costs.
 
 import RandomModels
 import SecurityRules
@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Matching of regular expressions", .timeLimit(.minutes(1)))
 struct PatternTests {
-  private static let plenty = 1 << 40
+  private static let ampleSteps = 1 << 40
 
   private func units(_ text: String) -> [UInt32] { text.utf16.map(UInt32.init) }
 
@@ -28,7 +28,7 @@ struct PatternTests {
     }
   }
 
-  @Test("A random pattern matches where backtracking finds a match first")
+  @Test("A random pattern has the same first match as with backtracking")
   func agreesWithBacktracking() throws {
     var random = SeededGenerator(seed: 11)
     var matched = 0
@@ -38,7 +38,7 @@ struct PatternTests {
       for _ in 0..<3 {
         let text = (0..<random.below(6)).map { _ in UInt32(0x61 + random.below(3)) }
         let expected = BacktrackingMatcher(text: text).firstMatch(of: node)
-        var budget = PatternBudget(steps: Self.plenty)
+        var budget = PatternBudget(steps: Self.ampleSteps)
         let match = try pattern.firstMatch(in: text, budget: &budget)
         #expect(match.flatMap { $0[0] } == expected, "\(node) in \(text)")
         #expect(try pattern.matches(in: text, budget: &budget) == (expected != nil))
@@ -56,9 +56,9 @@ struct PatternTests {
   func linear(text: String) throws {
     let pattern = try RealtimePattern.compile(text, ignoresCase: false)
     func steps(_ count: Int) throws -> Int {
-      var budget = PatternBudget(steps: Self.plenty)
+      var budget = PatternBudget(steps: Self.ampleSteps)
       _ = try pattern.matches(in: Array(repeating: UInt32(0x61), count: count) + [0x21], budget: &budget)
-      return Self.plenty - budget.steps
+      return Self.ampleSteps - budget.steps
     }
     let (small, large) = (try steps(500), try steps(5_000))
     #expect(large <= small * 11)
@@ -74,7 +74,7 @@ struct PatternTests {
     #expect(budget.steps == 0)
   }
 
-  @Test("A counted repetition that expands too far is rejected, in a time that the limit bounds")
+  @Test("A counted repetition that expands beyond the limit is rejected in bounded time")
   func expansion() {
     for text in ["(((a{1000}){1000}){1000}){1000}", "((a{0,1000}){0,1000}){1000}", "(a{1000}){20}"] {
       #expect(throws: PatternError.tooLarge) { try RealtimePattern.compile(text, ignoresCase: false) }
@@ -102,7 +102,7 @@ struct PatternTests {
       .set(UnitSet(0x63)),
     ])
     let pattern = try Pattern(node)
-    var budget = PatternBudget(steps: Self.plenty)
+    var budget = PatternBudget(steps: Self.ampleSteps)
     #expect(pattern.groupCount == 2)
     #expect(try pattern.firstMatch(in: units("xabac"), budget: &budget) == [1..<5, 3..<4, 2..<3])
     #expect(try pattern.firstMatch(in: units("ac"), budget: &budget) == [0..<2, 0..<1, nil])
@@ -111,7 +111,7 @@ struct PatternTests {
 
   @Test("Assertions see the unit before the start of a search")
   func assertions() throws {
-    var budget = PatternBudget(steps: Self.plenty)
+    var budget = PatternBudget(steps: Self.ampleSteps)
     let word = try Pattern(.concatenation([.assertion(.wordBoundary), .set(UnitSet(0x61))]))
     #expect(try word.firstMatch(in: units("a a"), after: 0x61, budget: &budget) == [2..<3])
     let line = try Pattern(.concatenation([.assertion(.lineStart), .set(UnitSet(0x61))]))

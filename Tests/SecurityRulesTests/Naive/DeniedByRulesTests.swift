@@ -1,8 +1,8 @@
 // Tests random rules on a real engine: no response contains a document that the naive evaluator denies.
 //
 // A read or write of one document is denied exactly if the naive evaluator denies it. Queries are proved from their
-// filters; here the naive evaluator must grant `list` for each document that a query, a count or a listen returns.
-// The lengths of the run are those of `NaiveComparisonTests`.
+// filters; here the naive evaluator must grant `list` for each document that a query, a count or a listen returns. The
+// environment variables of `NaiveComparisonTests` also set the length of this run.
 
 import Access
 import FirestoreModel
@@ -22,14 +22,14 @@ import Testing
   func programs() async throws {
     var total = Counts()
     for seed in NaiveComparisonTests.seed..<NaiveComparisonTests.seed + Self.count {
-      let world = try await RuledEngine(seed: seed)
-      for _ in 0..<40 { try await world.step() }
-      total.add(world.counts)
+      let ruledEngine = try await RuledEngine(seed: seed)
+      for _ in 0..<40 { try await ruledEngine.step() }
+      total.add(ruledEngine.counts)
     }
     print(
       "rules on engines: \(Self.count) programs, \(total.decisions) decisions, \(total.granted) granted,"
-        + " \(total.shown) documents shown")
-    #expect(total.granted > 0 && total.shown > 0)
+        + " \(total.returned) documents returned")
+    #expect(total.granted > 0 && total.returned > 0)
   }
 }
 
@@ -37,13 +37,13 @@ import Testing
 private struct Counts {
   var decisions = 0
   var granted = 0
-  /// Documents that queries and listens have shown.
-  var shown = 0
+  /// Documents that queries and listens have returned.
+  var returned = 0
 
   mutating func add(_ other: Counts) {
     decisions += other.decisions
     granted += other.granted
-    shown += other.shown
+    returned += other.returned
   }
 }
 
@@ -190,28 +190,28 @@ private final class RuledEngine {
     let denied = [queryFailure, countFailure].compactMap(\.self)
     expect(denied.isEmpty || denied.count == 2, "a query and its count differ: \(structured)")
     expect(denied.allSatisfy { $0.code == .permissionDenied && !$0.message.contains("mark") }, "\(denied)")
-    try shown(found.withLock { $0 }, structured, caller)
+    try checkReturned(found.withLock { $0 }, structured, caller)
   }
 
   /// The naive evaluator must grant each returned document.
-  private func shown(
+  private func checkReturned(
     _ paths: [ResourcePath], _ structured: StructuredQuery, _ caller: Caller?
   ) throws {
     let naive = naive(caller)
     for path in paths {
-      counts.shown += 1
+      counts.returned += 1
       let isGranted = try naive.allows("list", path)
       expect(isGranted, "\(path) by \(caller?.uid ?? "nobody") for \(structured)")
     }
   }
 
   private func listen(_ structured: StructuredQuery, _ caller: Caller?) async throws {
-    let output = ShownDocuments()
+    let output = ReceivedDocuments()
     let stream = try await engine.watch(database, as: principal(caller), output: output)
     stream.addTarget(WatchTarget(id: 2, .query(Query(parent: ParentName(rootOf: database), structured))))
-    try await output.settled()
+    try await output.waitUntilCurrent()
     stream.close()
-    try shown(output.paths, structured, caller)
+    try checkReturned(output.paths, structured, caller)
   }
 
   /// The stored fields of a document.
@@ -258,7 +258,7 @@ private final class RuledEngine {
 }
 
 /// A listener that records the documents that it receives, until its target is current or removed.
-private final class ShownDocuments: WatchOutput {
+private final class ReceivedDocuments: WatchOutput {
   private struct State {
     var paths: [ResourcePath] = []
     var isSettled = false
@@ -296,7 +296,7 @@ private final class ShownDocuments: WatchOutput {
   }
 
   /// Waits until the target is current or removed.
-  func settled() async throws {
+  func waitUntilCurrent() async throws {
     await withCheckedContinuation { continuation in
       let isSettled = state.withLock { state in
         if !state.isSettled { state.waiter = continuation }

@@ -1,4 +1,4 @@
-// The compiled evaluator against the naive one, on random rules, documents and requests.
+// Compares the compiled evaluator of Firestore rules with a naive evaluator, on random rules, documents and requests.
 //
 // HEARTH_RULES_PROGRAMS sets the number of programs, HEARTH_SEED the first seed; `make rules` is the long run.
 
@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test("every verdict is that of the naive evaluator")
+  @Test("every verdict equals the verdict of the naive evaluator")
   func verdicts() throws {
     var decisions = 0
     var grants = 0

@@ -10,7 +10,7 @@ import Foundation
 struct NaiveFault: Error {}
 
 /// A rule uses a part of the language that the naive evaluator does not know.
-struct NaiveGap: Error { let what: String }
+struct NaiveUnsupported: Error { let what: String }
 
 /// Decides requests by walking the syntax tree.
 struct NaiveEvaluator {
@@ -141,7 +141,7 @@ struct NaiveEvaluation {
     case .index(let base, let index): return try Self.item(try value(of: base), try value(of: index))
     case .call(let name, let arguments): return try call(name, arguments)
     case .method(let base, let name, let arguments):
-      if case .name("math") = evaluator.tree[base].kind { throw NaiveGap(what: "math.\(name)") }
+      if case .name("math") = evaluator.tree[base].kind { throw NaiveUnsupported(what: "math.\(name)") }
       return try NaiveMethods.call(name, try value(of: base), try arguments.map { try value(of: $0) })
     case .not(let operand):
       guard case .bool(let value) = try value(of: operand) else { throw NaiveFault() }
@@ -160,7 +160,7 @@ struct NaiveEvaluation {
     case .conditional(let condition, let then, let otherwise):
       guard case .bool(let chosen) = try value(of: condition) else { throw NaiveFault() }
       return try value(of: chosen ? then : otherwise)
-    case .bytes, .slice: throw NaiveGap(what: "\(evaluator.tree[id].kind)")
+    case .bytes, .slice: throw NaiveUnsupported(what: "\(evaluator.tree[id].kind)")
     }
   }
 
@@ -211,7 +211,7 @@ struct NaiveEvaluation {
     for part in parts {
       switch part {
       case .literal(let text): segments.append(text)
-      case .placeholder: throw NaiveGap(what: "placeholder")
+      case .placeholder: throw NaiveUnsupported(what: "placeholder")
       case .interpolation(let id):
         let value = try value(of: id)
         if case .path(let inner) = value {
@@ -287,7 +287,7 @@ struct NaiveEvaluation {
         return .int(value)
       default: throw NaiveFault()
       }
-    default: throw NaiveGap(what: "\(name)()")
+    default: throw NaiveUnsupported(what: "\(name)()")
     }
   }
 }

@@ -1,4 +1,4 @@
-// The values of the naive evaluator, with their three equalities and their order written out plainly.
+// The values of the naive evaluator, with a simple implementation of their three equalities and their order.
 
 import FirestoreModel
 

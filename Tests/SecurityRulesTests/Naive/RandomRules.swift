@@ -64,7 +64,7 @@ struct RandomRules {
 
   private mutating func condition(_ depth: Int) -> String {
     guard chance(60) else { return expression(.bool, depth) }
-    let guardText = pick([
+    let guardCondition = pick([
       "request.auth != null", "resource.data.owner == request.auth.uid", "resource == null",
       "resource.data.b == true", "request.resource.data.owner == request.auth.uid", "resource.data.n > 1",
       "request.auth.uid in resource.data.l", "request.auth.token.admin == true",
@@ -72,7 +72,7 @@ struct RandomRules {
       "exists(/databases/$(database)/documents/look/$(request.auth.uid))",
       "getAfter(/databases/$(database)/documents/look/a).data.n == resource.data.n",
     ])
-    return "(\(guardText)) \(pick(["&&", "||"])) \(expression(.bool, depth))"
+    return "(\(guardCondition)) \(pick(["&&", "||"])) \(expression(.bool, depth))"
   }
 
   /// A condition of `list` without members whose absence or type a query does not determine.
@@ -96,9 +96,9 @@ struct RandomRules {
     let known = names.filter { $0.kind == kind }.map(\.name)
     if !known.isEmpty, chance(25) { return pick(known) }
     guard depth > 0, !chance(15) else { return leaf(kind) }
-    let own = functions.filter { $0.result == kind }
-    if !own.isEmpty, chance(12) {
-      let function = pick(own)
+    let candidates = functions.filter { $0.result == kind }
+    if !candidates.isEmpty, chance(12) {
+      let function = pick(candidates)
       return
         "\(function.name)(\(function.parameters.map { expression($0, depth - 1) }.joined(separator: ", ")))"
     }

@@ -1,4 +1,4 @@
-// Compares decisions of the policy with those of a naive evaluator, over random rules, trees, users and operations.
+// Compares decisions of the policy with decisions of a naive evaluator, on random rules, trees, users and operations.
 //
 // `make realtime-rules N=20000 SEED=7` runs more programs.
 
@@ -19,7 +19,7 @@ struct NaiveRealtimeRulesTests {
     ProcessInfo.processInfo.environment[name].flatMap { Int($0) }.flatMap { $0 < 0 ? nil : $0 }
   }
 
-  @Test("Every decision is that of the naive evaluator")
+  @Test("Every decision equals the decision of the naive evaluator")
   func decisions() throws {
     let programs = Self.number("HEARTH_REALTIME_RULES") ?? 500
     let first = Self.number("HEARTH_REALTIME_RULES_SEED") ?? 0
@@ -101,7 +101,7 @@ private struct DecisionProgram {
     return expected
   }
 
-  /// One to three changes, none inside another, in the order in which the engine applies them.
+  /// One to three changes in the order in which the engine applies them. No change is inside another change.
   private mutating func changes() throws -> [(path: [String], value: JSONValue)] {
     var changes: [(path: [String], value: JSONValue)] = []
     for _ in 0..<(random.below(2) == 0 ? 1 : 3) {
@@ -133,7 +133,7 @@ private struct DecisionProgram {
 }
 
 extension [String] {
-  /// The path as the naive evaluator takes it.
+  /// The path in the form that the naive evaluator accepts.
   fileprivate var units: [Units] { map { Units($0.utf16) } }
 }
 

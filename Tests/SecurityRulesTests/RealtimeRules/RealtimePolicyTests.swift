@@ -15,7 +15,7 @@ struct RealtimePolicyTests {
     .object((0..<count).map { (ChildKey("k\($0)"), .leaf(.int(Int64($0)))) })
   }
 
-  @Test("A read costs the rules on its path, whatever the size of the tree")
+  @Test("The cost of a read depends on the rules on its path, not on the size of the tree")
   func readCost() throws {
     let policy = try policy(
       #"{"big":{".read":"root.child('big').hasChildren() && data.exists() && data.hasChild('k7')"}}"#)
@@ -42,7 +42,7 @@ struct RealtimePolicyTests {
   }
 
   @Test("Every child of a large write is validated", arguments: [0, 255, 256, 257, 511, 999])
-  func pages(bad: Int) throws {
+  func largeWrite(bad: Int) throws {
     let policy = try policy(
       #"{".write":true,"l":{"k5":{},"$k":{".validate":"newData.isNumber() && $k.beginsWith('k')"}}}"#)
     for (key, isAllowed) in [("k\(bad)", bad == 5), ("k5", true), ("other", false)] {
@@ -104,7 +104,7 @@ struct RealtimePolicyTests {
   }
 
   @Test(
-    "A decision about a write that exceeds its work is interrupted and not denied, and spends the work that it used",
+    "A decision about a write that exceeds its work is interrupted and not denied, and its work is subtracted",
     arguments: [0, 1, 50, 1_000, 10_000, 1_000_000])
   func interruption(steps: Int) throws {
     let policy = try policy(#"{".write":true,"$k":{".validate":"newData.val() + 1 > 0 && now > 0"}}"#)
@@ -165,7 +165,7 @@ struct RealtimePolicyTests {
   }
 
   @Test("Rules that permit everything need no evaluation")
-  func open() throws {
+  func openRules() throws {
     #expect(try policy(#"{".read":true,".write":true}"#).allowsEverything(.nobody))
     #expect(try !policy(#"{".read":true,".write":true,"a":{".validate":"true"}}"#).allowsEverything(.nobody))
     #expect(try !policy(#"{".read":"true",".write":true}"#).allowsEverything(.nobody))

@@ -60,7 +60,7 @@ struct RealtimeRulesetTests {
     #expect(problems(text) == "3:15: \(message)\n", "\(expression)")
   }
 
-  @Test("Rules of writes have no query, and rules of reads no newData")
+  @Test("Rules of writes cannot use query, and rules of reads cannot use newData")
   func variablesByKind() {
     for kind in [".write", ".validate"] {
       #expect(
@@ -80,12 +80,13 @@ struct RealtimeRulesetTests {
       #"root.child(\"a\")['val']() !== 'it\\'s'"#, "query.orderByKey && query.limitToFirst < 5",
       "(1 == 1 ? data : root).child('a').exists()", #"'\\u{1F600}\\x41\\\nb' != ''"#,
     ])
-  func accepted(expression: String) {
+  func completeLanguage(expression: String) {
     #expect(problems("{\"rules\":{\"$uid\":{\".read\":\"\(expression)\"}}}") == "", "\(expression)")
   }
 
-  @Test("All mistakes of a file are reported, with a line where an expression has several")
-  func several() {
+  @Test(
+    "All mistakes of a file are reported; in an expression of several lines, with the line of the mistake")
+  func severalMistakes() {
     let text = """
       {"rules": {
         ".read": "tr",

@@ -63,7 +63,7 @@ struct RealtimeTextTests {
   func numbers(number: Double, text: String) { #expect(RealtimeText.text(of: number) == text) }
 
   @Test(
-    "Lower case is that of JavaScript, with the final form of sigma",
+    "Strings are converted to lower case as in JavaScript, with the final form of sigma",
     arguments: [
       ("", ""), ("AÉ ß", "aé ß"), ("Σ", "σ"), ("ΑΣ", "ας"), ("ΑΣ ΣΑΣ.", "ας σας."), ("ΑΣΑ", "ασα"),
       ("ΑΣ.Α", "ασ.α"), ("Α.Σ", "α.ς"), ("1Σ", "1σ"), ("ΑΣ1", "ας1"), ("ΑΣ\u{301}", "ας\u{301}"),

@@ -1,4 +1,4 @@
-// The shared vectors of Realtime Database rules, and an in-process player of them: the decision of the policy over a
+// The shared vectors of Realtime Database rules, and an in-process player for them, which lets the policy decide over a
 // tree in memory. RealtimeEndpointsTests play the cases that need an endpoint, such as settings, tags and revocation.
 
 import Access
@@ -75,23 +75,23 @@ struct RealtimeVectors {
   /// The result of an expression case: true, false, error or invalid.
   func result(of item: JSONObject) throws -> String {
     let expression = item["expression"]?.string ?? ""
-    let place = item["in"]?.string ?? "read"
-    func half(_ text: String, _ key: ChildKey) throws -> Bool? {
-      var location: JSONObject = [".\(place)": .string(text)]
-      if place == "validate" { location[".write"] = .bool(true) }
+    let ruleKind = item["in"]?.string ?? "read"
+    func isGranted(_ text: String, _ key: ChildKey) throws -> Bool? {
+      var location: JSONObject = [".\(ruleKind)": .string(text)]
+      if ruleKind == "validate" { location[".write"] = .bool(true) }
       let rules = JSONValue.object(["rules": .object([key.text: .object(["$k": .object(location)])])])
       guard let policy = policy(String(decoding: rules.json(), as: UTF8.self)) else { return nil }
       let here = try node(item["here"])
       let before = try node(item["data"]).setting("t/x", to: here).setting("n/x", to: here)
       let path = Path(keys: [key, "x"])
       guard let principal = principal(item["caller"]) else { return nil }
-      guard place != "read" else { return try isAllowed(policy, principal, .read(path, .default), before) }
+      guard ruleKind != "read" else { return try isAllowed(policy, principal, .read(path, .default), before) }
       let after = before.setting(path, to: try node(item["body"] ?? .int(1)))
       return try isAllowed(policy, principal, .write(path), before, after)
     }
-    guard let granted = try half(expression, "t") else { return "invalid" }
-    guard let refused = try half("!(\(expression))", "n") else { return "invalid" }
-    return granted ? (refused ? "contradiction" : "true") : (refused ? "false" : "error")
+    guard let granted = try isGranted(expression, "t") else { return "invalid" }
+    guard let negated = try isGranted("!(\(expression))", "n") else { return "invalid" }
+    return granted ? (negated ? "contradiction" : "true") : (negated ? "false" : "error")
   }
 
   // MARK: Requests

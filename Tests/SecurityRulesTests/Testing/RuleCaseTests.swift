@@ -1,4 +1,4 @@
-// Tests of cases: requests to both products that are decided without a server.
+// Tests rule cases: requests to both products that are decided without a server.
 
 import JSON
 import SecurityRules
@@ -121,7 +121,7 @@ import Testing
   }
 
   @Test(
-    "A malformed case is an error that names it",
+    "A malformed case causes an error that names the case",
     arguments: [
       (#"{"method": "get", "path": "notes/n", "atuh": null}"#, "case 1: 'atuh' is no member of a case."),
       (

@@ -1,4 +1,4 @@
-// Compares the texts of denials with those that were recorded from Google's emulator.
+// Compares the texts of denials with the texts that were recorded from Google's emulator.
 //
 // Google's emulator lists the reasons of two evaluations, the first of them without the stored document. It also
 // lists the reasons of the other documents of a commit. The text here has one reason for each statement, which must
@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Texts of denials", .enabled(if: RuleVectors.areGiven, "HEARTH_CONFORMANCE is not set"))
 struct DenialTextVectorTests {
-  /// The cases in which a statement has another outcome than recorded, but does not allow either. The keys are the
+  /// The cases in which a statement has another outcome than recorded, although both outcomes deny. The keys are the
   /// starts of their ids; the values are the reasons.
   private static let otherOutcomes = [
     "lookups.get.da384ac2": "get() of a missing document is null, as in later emulators",
@@ -56,14 +56,16 @@ struct DenialTextVectorTests {
     ])
   func texts(category: String) throws {
     var (count, sameWords) = (0, 0)
-    for own in try RuleVectors.cases(of: category) where !own.steps.isEmpty && !own.isQuirk {
-      guard let ruleset = try? FirestoreRuleset(compiling: own.json["rules"]?.string ?? "") else { continue }
+    for vector in try RuleVectors.cases(of: category) where !vector.steps.isEmpty && !vector.isQuirk {
+      guard let ruleset = try? FirestoreRuleset(compiling: vector.json["rules"]?.string ?? "") else {
+        continue
+      }
       var documents: [ResourcePath: MapValue] = [:]
-      for member in own.json["documents"]?.object?.members ?? [] {
+      for member in vector.json["documents"]?.object?.members ?? [] {
         documents[ResourcePath(splitting: member.key)] = try VectorDecoding.fields(member.value)
       }
       let player = RuleVectorPlayer(ruleset, documents: documents)
-      for step in own.steps {
+      for step in vector.steps {
         // The endpoints reject malformed requests before any rule.
         guard let request = step["request"], step["status"]?.string != "INVALID_ARGUMENT" else { continue }
         let outcome = try player.play(request)
@@ -75,20 +77,21 @@ struct DenialTextVectorTests {
           sameWords += 1
           continue
         }
-        // No statement covers the denied document; the recorded text names those of another document.
+        // No statement covers the denied document. The recorded text names the statements of another document.
         if text == "No matching allow statements" {
-          #expect(["commit", "batchGet"].contains(request["kind"]?.string), "\(own.id)")
+          #expect(["commit", "batchGet"].contains(request["kind"]?.string), "\(vector.id)")
           continue
         }
-        let expected = Set(try #require(Self.reasons(in: recorded), "\(own.id): \(recorded)"))
-        let actual = try #require(Self.reasons(in: text), "\(own.id): \(text)")
+        let expected = Set(try #require(Self.reasons(in: recorded), "\(vector.id): \(recorded)"))
+        let actual = try #require(Self.reasons(in: text), "\(vector.id): \(text)")
         if Set(actual).isSubset(of: expected) { sameWords += 1 }
         for reason in actual {
           let same = expected.filter { $0.suffix == reason.suffix }
           let isSame =
-            same.contains { $0.isFalse == reason.isFalse } || Self.isOther(reason, actual) && !same.isEmpty
-          let isKnown = !same.isEmpty && Self.otherOutcomes.keys.contains { own.id.hasPrefix($0) }
-          #expect(isSame || isKnown, "\(own.id): \(text), recorded \(recorded)")
+            same.contains { $0.isFalse == reason.isFalse }
+            || Self.belongsToOtherMethod(reason, actual) && !same.isEmpty
+          let isKnown = !same.isEmpty && Self.otherOutcomes.keys.contains { vector.id.hasPrefix($0) }
+          #expect(isSame || isKnown, "\(vector.id): \(text), recorded \(recorded)")
         }
       }
     }
@@ -98,7 +101,7 @@ struct DenialTextVectorTests {
 
   /// Whether the statement belongs to the method that the write did not need. Google's emulator evaluates it without
   /// the stored document.
-  private static func isOther(_ reason: Reason, _ reasons: [Reason]) -> Bool {
+  private static func belongsToOtherMethod(_ reason: Reason, _ reasons: [Reason]) -> Bool {
     reasons.contains { $0.suffix.hasPrefix(" for 'create'") }
       && reasons.contains { $0.suffix.hasPrefix(" for 'update'") }
   }

@@ -34,37 +34,39 @@ struct FirestoreRuleVectorTests {
     let cases = try RuleVectors.cases(of: category)
     #expect(!cases.isEmpty)
     var differenceCount = 0
-    for own in cases {
-      guard let text = try difference(own) else { continue }
+    for vector in cases {
+      guard let text = try difference(vector) else { continue }
       differenceCount += 1
       let isKnown =
-        Self.otherVerdicts[own.id] != nil
-        || own.isQuirk && Self.knownDifferences.keys.contains { own.id.hasPrefix($0) }
-      #expect(isKnown, "\(own.id): \(text)")
+        Self.otherVerdicts[vector.id] != nil
+        || vector.isQuirk && Self.knownDifferences.keys.contains { vector.id.hasPrefix($0) }
+      #expect(isKnown, "\(vector.id): \(text)")
     }
     print("\(category): \(cases.count - differenceCount) of \(cases.count) cases as recorded")
   }
 
-  private func difference(_ own: VectorCase) throws -> String? {
-    if let expressions = own.json["expressions"]?.array { return try expressionDifference(own, expressions) }
-    let source = own.json["rules"]?.string ?? ""
+  private func difference(_ vector: VectorCase) throws -> String? {
+    if let expressions = vector.json["expressions"]?.array {
+      return try expressionDifference(vector, expressions)
+    }
+    let source = vector.json["rules"]?.string ?? ""
     let ruleset: FirestoreRuleset
     do {
       ruleset = try FirestoreRuleset(compiling: source)
     } catch {
-      return compileDifference(own, error.issues, isRejected: true)
+      return compileDifference(vector, error.issues, isRejected: true)
     }
-    if own.json["issues"] != nil { return compileDifference(own, ruleset.warnings, isRejected: false) }
-    return try requestDifference(own, ruleset)
+    if vector.json["issues"] != nil { return compileDifference(vector, ruleset.warnings, isRejected: false) }
+    return try requestDifference(vector, ruleset)
   }
 
   // MARK: Compilation
 
-  private func compileDifference(_ own: VectorCase, _ issues: [RulesIssue], isRejected: Bool) -> String? {
-    guard isRejected == (own.json["verdict"]?.string == "compile-error") else {
+  private func compileDifference(_ vector: VectorCase, _ issues: [RulesIssue], isRejected: Bool) -> String? {
+    guard isRejected == (vector.json["verdict"]?.string == "compile-error") else {
       return isRejected ? "rejected: \(RulesError(issues))" : "accepted"
     }
-    let recorded = own.json["issues"]?.array ?? []
+    let recorded = vector.json["issues"]?.array ?? []
     if isRejected {
       guard let first = recorded.first(where: { $0["severity"]?.string == "ERROR" }) else { return nil }
       let position = issues.first { $0.severity == .error }?.position
@@ -86,11 +88,11 @@ struct FirestoreRuleVectorTests {
 
   // MARK: Expressions
 
-  private func expressionDifference(_ own: VectorCase, _ expressions: [JSONValue]) throws -> String? {
+  private func expressionDifference(_ vector: VectorCase, _ expressions: [JSONValue]) throws -> String? {
     var differences: [String] = []
     for expression in expressions {
       let text = expression["expression"]?.string ?? ""
-      let result = try result(of: text, own)
+      let result = try result(of: text, vector)
       if result != expression["result"]?.string {
         differences.append("\(text): \(expression["result"]?.string ?? ""), here \(result)")
       }
@@ -98,7 +100,7 @@ struct FirestoreRuleVectorTests {
     return differences.isEmpty ? nil : differences.joined(separator: "; ")
   }
 
-  private func result(of expression: String, _ own: VectorCase) throws -> String {
+  private func result(of expression: String, _ vector: VectorCase) throws -> String {
     let source = """
       rules_version = '2';
       service cloud.firestore {
@@ -110,27 +112,27 @@ struct FirestoreRuleVectorTests {
       """
     guard let ruleset = try? FirestoreRuleset(compiling: source) else { return "compile-error" }
     var documents: [ResourcePath: MapValue] = [:]
-    if let fields = own.json["fields"] {
+    if let fields = vector.json["fields"] {
       documents["e0/x"] = try VectorDecoding.fields(fields)
       documents["n0/x"] = documents["e0/x"]
     }
     let player = RuleVectorPlayer(ruleset, documents: documents)
     let outcomes = try ["e0/x", "n0/x"].map { path in
       try player.play(
-        .object(["caller": own.json["caller"] ?? .null, "kind": .string("get"), "path": .string(path)]))
+        .object(["caller": vector.json["caller"] ?? .null, "kind": .string("get"), "path": .string(path)]))
     }
     return outcomes == [.allow, .deny] ? "true" : outcomes == [.deny, .allow] ? "false" : "error"
   }
 
   // MARK: Requests
 
-  private func requestDifference(_ own: VectorCase, _ ruleset: FirestoreRuleset) throws -> String? {
+  private func requestDifference(_ vector: VectorCase, _ ruleset: FirestoreRuleset) throws -> String? {
     var documents: [ResourcePath: MapValue] = [:]
-    for member in own.json["documents"]?.object?.members ?? [] {
+    for member in vector.json["documents"]?.object?.members ?? [] {
       documents[ResourcePath(splitting: member.key)] = try VectorDecoding.fields(member.value)
     }
     let player = RuleVectorPlayer(ruleset, documents: documents)
-    for step in own.steps {
+    for step in vector.steps {
       guard let request = step["request"], let verdict = step["verdict"]?.string else { continue }
       // The endpoints reject malformed requests before any rule.
       if verdict == "invalid", step["status"]?.string == "INVALID_ARGUMENT" { continue }

@@ -75,7 +75,7 @@ final class RuleVectorPlayer: RuleDocumentSource {
     return isAllowed ? .allow : .deny
   }
 
-  /// The caller of claims, with those that a player adds.
+  /// The caller with these claims, and with the claims that every player must add.
   private func caller(_ json: JSONValue?) throws -> RuleCaller {
     guard let object = json?.object else { return .nobody }
     var claims = object
@@ -187,13 +187,13 @@ final class RuleVectorPlayer: RuleDocumentSource {
     let states = after(writes)
     afterWrites = states
     defer { afterWrites = [:] }
-    let folded = writes.map(RuleWrite.init(vector:))
+    let ruleWrites = writes.map(RuleWrite.init(vector:))
     func state(_ path: ResourcePath) -> (before: MapValue?, after: MapValue?) {
       (documents[path], states[path] ?? documents[path])
     }
-    guard ruleset.decideWrites(folded, context, states: state).isAllowed else {
+    guard ruleset.decideWrites(ruleWrites, context, states: state).isAllowed else {
       denialText = try ruleset.denialText(
-        .changes(FirestoreRuleset.changes(of: folded, states: state)), context)
+        .changes(FirestoreRuleset.changes(of: ruleWrites, states: state)), context)
       return .deny
     }
     var current = documents
@@ -210,7 +210,7 @@ final class RuleVectorPlayer: RuleDocumentSource {
     switch precondition {
     case nil: true
     case .exists(let wanted): wanted == exists
-    // The stored times are not modelled: no vector states the current one.
+    // Update times are not modelled, because no vector states the current update time.
     case .updateTime: false
     }
   }

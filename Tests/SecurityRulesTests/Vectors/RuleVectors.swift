@@ -8,10 +8,10 @@ import Testing
 enum RuleVectors {
   private static let root = ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"]
 
-  /// Whether there are vectors. Without vectors, their tests are skipped.
+  /// Whether the folder is given. Otherwise the tests of vectors are skipped.
   static var areGiven: Bool { root != nil }
 
-  /// The categories, each a file.
+  /// The categories. Each is a file.
   static let categories = [
     "aggregations", "bytes-hashing", "compile", "error-algebra", "functions", "limits", "lists-sets",
     "lookups",

@@ -65,7 +65,7 @@ enum VectorDecoding {
     }
   }
 
-  /// A path below the database's documents, of a full name or of a path.
+  /// The path below the database's documents, from a full name or a path.
   static func path(_ name: String) -> ResourcePath {
     let marker = "/documents/"
     guard let range = name.range(of: marker) else { return ResourcePath(splitting: name) }
@@ -95,9 +95,9 @@ enum VectorDecoding {
       operation = .delete(try DocumentName(parsing: name))
     } else if let name = json["verify"]?.string {
       operation = .verify(try DocumentName(parsing: name))
-    } else if let own = json["transform"], let name = own["document"]?.string {
+    } else if let transformation = json["transform"], let name = transformation["document"]?.string {
       operation = .transform(
-        try DocumentName(parsing: name), try (own["fieldTransforms"]?.array ?? []).map(transform))
+        try DocumentName(parsing: name), try (transformation["fieldTransforms"]?.array ?? []).map(transform))
     } else {
       throw Malformed(text: "\(json)")
     }
@@ -146,10 +146,11 @@ enum VectorDecoding {
       "ARRAY_CONTAINS": .arrayContains, "IN": .isIn, "ARRAY_CONTAINS_ANY": .arrayContainsAny,
       "NOT_IN": .notIn,
     ]
-    guard let own = json["fieldFilter"], let op = operators[own["op"]?.string ?? ""],
-      let operand = own["value"]
+    guard let fieldFilter = json["fieldFilter"], let op = operators[fieldFilter["op"]?.string ?? ""],
+      let operand = fieldFilter["value"]
     else { throw Malformed(text: "\(json)") }
     return .field(
-      FieldFilter(try FieldPath(parsing: own["field"]?["fieldPath"]?.string ?? ""), op, try value(operand)))
+      FieldFilter(
+        try FieldPath(parsing: fieldFilter["field"]?["fieldPath"]?.string ?? ""), op, try value(operand)))
   }
 }

@@ -1,4 +1,4 @@
-// The stored form of an account: a JSON object, so that later versions can add members.
+// Reads and writes the stored form of an account: a JSON object, so that later versions can add members.
 
 package import JSON
 

@@ -1,19 +1,19 @@
-// The form in which responses show an account: the UserInfo message of the Identity Toolkit API.
+// Writes an account as the UserInfo message of the Identity Toolkit API, as responses contain it.
 
 package import JSON
 
 extension Account {
-  /// The recipient of a UserInfo message. The contents depend on it.
+  /// The recipient of a UserInfo message, which determines its contents.
   package enum Audience: Sendable {
-    /// The user. Second factors show only the last digits of their numbers.
+    /// The user. Phone numbers of second factors are masked except for their last digits.
     case user
     /// An administrator.
     case administrator
   }
 
-  /// How a UserInfo message shows the password hash.
+  /// How a UserInfo message represents the password hash.
   package enum PasswordForm: Sendable {
-    /// As stored, for exports and in emulator mode.
+    /// The stored hash, for exports and in emulator mode.
     case stored
     /// A constant in place of the hash, and no salt, as the hosted product does.
     case redacted
@@ -60,7 +60,7 @@ extension Account {
     return object
   }
 
-  /// The list of providers, with password and phone; nil if the account never had one.
+  /// The list of providers, including password and phone; nil if the account never had a provider.
   package var providerInfo: [JSONValue]? {
     guard let linked = normalized.providers else { return nil }
     var list: [JSONValue] = []

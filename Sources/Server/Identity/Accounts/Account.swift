@@ -1,4 +1,4 @@
-// One user account of a project or of a tenant, as the store keeps it.
+// One user account of a project or of a tenant, with every property that the store keeps.
 
 /// A user account.
 package struct Account: Sendable, Equatable {
@@ -68,7 +68,7 @@ package struct Account: Sendable, Equatable {
   package var tenantID: String?
   /// The canonical e-mail address: ``EmailAddress/canonical(_:)``.
   package var email: String?
-  /// The address before the first change, to which a change can be undone.
+  /// The address before the first change. The user can return to it by undoing a change.
   package var initialEmail: String?
   /// Nil until an operation sets it.
   package var isEmailVerified: Bool?
@@ -87,7 +87,7 @@ package struct Account: Sendable, Equatable {
   package var lastLoginAt: Int64?
   /// Milliseconds since the Unix epoch.
   package var lastRefreshAt: Int64?
-  /// Seconds since the Unix epoch. Tokens issued before are expired.
+  /// Seconds since the Unix epoch. Tokens issued before this time are revoked.
   package var validSince: Int64?
   /// The custom claims as JSON text.
   package var customAttributes: String?
@@ -128,8 +128,8 @@ package struct Account: Sendable, Equatable {
     providers = list
   }
 
-  /// The account with an existing, perhaps empty, provider list if it has any provider.
-  package var normalized: Account {
+  /// The account. If it can sign in with its address or phone number, an empty list of providers replaces nil.
+  package var withProviderList: Account {
     guard providers == nil, hasPasswordProvider || phoneNumber != nil else { return self }
     var account = self
     account.providers = []

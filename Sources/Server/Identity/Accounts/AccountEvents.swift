@@ -3,7 +3,7 @@
 
 import Locking
 
-/// A change of an account that affects tokens which were issued before.
+/// A change of an account that affects tokens issued before the change.
 package struct AccountEvent: Sendable, Equatable {
   /// The change.
   package enum Change: Sendable, Equatable {
@@ -64,7 +64,8 @@ package final class AccountEvents: Sendable {
 
   func publish(_ events: [AccountEvent]) {
     guard !events.isEmpty else { return }
-    // In the order of registration: the list of revocations is complete before open streams are compared with it.
+    // Observers run in the order of registration. The revocation list registers first, so it is complete when open
+    // streams are compared with it.
     let observers = state.withLock { state in state.observers.sorted { $0.key < $1.key }.map(\.value) }
     for observer in observers { for event in events { observer(event) } }
   }

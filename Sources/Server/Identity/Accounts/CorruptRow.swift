@@ -1,4 +1,5 @@
-// The error of a stored row that cannot be decoded or contradicts its key, for example in a damaged file.
+// The error for a corrupt row: a stored row that cannot be decoded or that contradicts its key, for example in a
+// damaged file.
 
 /// A stored row that cannot be read.
 package struct CorruptRow: Error, Sendable, CustomStringConvertible {

@@ -64,7 +64,7 @@ package struct IdentityReader {
 
   /// Accounts in the order of their IDs.
   /// - Parameters:
-  ///   - id: the accounts begin after this ID; nil for all.
+  ///   - id: only accounts after this ID are returned; nil to begin with the first account.
   ///   - limit: maximum number of accounts.
   package func accounts(after id: String?, limit: Int, in tenant: String?) throws -> [Account] {
     var range = KeyRange(prefix: IdentityKeyLayout.key(.account, tenant ?? ""))

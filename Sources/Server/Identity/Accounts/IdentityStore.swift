@@ -15,7 +15,7 @@ package final class IdentityStore: Sendable {
   /// The prefix of the names of identity databases in the store's catalogue.
   private static let catalogue = "identity/"
 
-  /// Creates the identity databases' access to a store.
+  /// Creates the accounts of all projects over an ordered store.
   package init(_ store: any OrderedStore) { self.store = store }
 
   /// Opens the database of a project, and creates it on first use.
@@ -31,10 +31,10 @@ package final class IdentityStore: Sendable {
     }
   }
 
-  /// The name of the server's own database, which has no project.
+  /// The name of the database of the server itself, which belongs to no project.
   private static let serverName = "identity-server"
 
-  /// Opens the database of the server's own keys and service accounts.
+  /// Opens the database of the server's keys and service accounts.
   func server() async throws -> IdentityDatabase {
     let rows = try await store.database(named: Self.serverName, history: .activeReadersOnly)
     return IdentityDatabase("", rows, events)

@@ -1,15 +1,15 @@
 // Changes a project's identity database in one atomic commit, and maintains the indexes of accounts.
 //
 // Invariant: an index row exists exactly for the current value of the account that it names. Two accounts never share
-// an e-mail address, a phone number, a passkey or a user of a provider. Operations check this before they store an account,
-// for the error of the API. The transaction itself changes no index row that names another account.
+// an e-mail address, a phone number, a passkey or a user of a provider. Operations check this before they store an
+// account, to return the API's error. The transaction itself changes no index row that names another account.
 
 import JSON
 import OrderedStore
 
 /// A transaction on a project's identity database. Valid during one call of the store only.
 package final class IdentityTransaction {
-  /// The state with this transaction's own changes.
+  /// The state including the changes of this transaction.
   package let reader: IdentityReader
   private let writer: any SequencedTransaction
   private(set) var events: [AccountEvent] = []
@@ -25,7 +25,7 @@ package final class IdentityTransaction {
   /// Stores an account and replaces the one with the same ID.
   /// - Throws: ``CorruptRow`` if an index row that the account needs names another one; the store's errors.
   package func put(_ account: Account) throws {
-    let account = account.normalized
+    let account = account.withProviderList
     let old = try reader.account(account.localID, in: account.tenantID)
     let (oldKeys, newKeys) = (old.map(Self.indexKeys) ?? [], Self.indexKeys(account))
     for key in oldKeys where !newKeys.contains(key) { try clearIndex(key, of: account) }
@@ -44,7 +44,8 @@ package final class IdentityTransaction {
     }
   }
 
-  /// Removes an index row of an account. A row that names another account stays, since it is needed to find that account.
+  /// Removes an index row of an account. A row that names another account is kept, because look-ups of that account
+  /// need it.
   private func clearIndex(_ key: Key, of account: Account) throws {
     guard let row = try writer.get(key), row.value.elementsEqual(account.localID.utf8) else { return }
     try writer.clear(key)
@@ -85,10 +86,10 @@ package final class IdentityTransaction {
   }
 
   /// Maximum rows that one removal of expired rows reads.
-  private static let sweepCount = 64
+  private static let maximumScannedRows = 64
 
-  /// Removes a few expired rows of a kind, so that their number stays bounded. The scan begins at a new row and continues at
-  /// the first row of the kind. The last components of the keys are random, so the scans reach all rows in time.
+  /// Removes a few expired rows of a kind, so that their number is bounded. The scan begins at a new row and continues
+  /// at the first row of the kind. The last components of the keys are random, so the scans reach all rows in time.
   private func removeExpired(
     _ kind: IdentityKeyLayout.Kind, after key: Key,
     isExpired: (_ row: UnsafeRawBufferPointer, _ writtenAt: Version) throws -> Bool
@@ -99,11 +100,11 @@ package final class IdentityTransaction {
     before.end = key
     var expired: [Key] = []
     var visited = 0
-    for range in [after, before] where visited < Self.sweepCount {
+    for range in [after, before] where visited < Self.maximumScannedRows {
       try reader.view.scan(range, reverse: false) { key, row, writtenAt in
         visited += 1
         if try isExpired(row, writtenAt) { expired.append(Array(key)) }
-        return visited < Self.sweepCount
+        return visited < Self.maximumScannedRows
       }
     }
     for key in expired { try writer.clear(key) }

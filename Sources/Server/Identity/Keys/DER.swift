@@ -1,4 +1,4 @@
-// Writes values in DER (ITU-T X.690), as far as certificates need it.
+// Writes values in DER (ITU-T X.690), restricted to the types that certificates contain.
 
 /// DER encoding.
 enum DER {

@@ -1,7 +1,7 @@
 // A public key of another issuer of tokens: RSA for RS256, or P-256 for ES256 (RFC 7518, sections 3.3 and 3.4).
 //
-// Invariant: a key verifies signatures of its one algorithm. The algorithm that a token's header names must be equal to it, so
-// that a key is never used with another one.
+// Invariant: a key verifies signatures of one algorithm only. A token's header must name the same algorithm, so that a
+// key is never used with another algorithm.
 
 package import Crypto
 package import JSON

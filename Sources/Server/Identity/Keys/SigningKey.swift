@@ -42,7 +42,7 @@ package struct SigningKey: Sendable {
   /// The private key as PKCS #8 in PEM, as service-account files contain it.
   package var privatePEM: String { key.pkcs8PEMRepresentation }
 
-  /// A self-signed certificate of the public key in PEM, by which older libraries read it.
+  /// A self-signed certificate with the public key in PEM. Older libraries read the key from it.
   /// - Parameter lifetime: seconds for which it is valid.
   package func certificate(lifetime: Int64) throws -> String {
     let sha256WithRSA = DER.sequence(
@@ -106,7 +106,7 @@ package struct RSAKey: Sendable {
   /// The DER form.
   package var der: [UInt8] { Array(key.derRepresentation) }
 
-  /// The ID that is derived from the key: 40 hexadecimal digits.
+  /// The ID, which is derived from the key: 40 hexadecimal digits.
   package var id: String { Self.id(of: key) }
 
   static func id(of key: _RSA.Signing.PublicKey) -> String {

@@ -19,7 +19,7 @@ package final class SigningKeys: Sendable {
   package static let lifetimeSeconds: Int64 = publicationSeconds + rotationSeconds + 15 * 86_400
 
   private struct State {
-    /// In the order of their creation.
+    /// The keys in the order of their creation.
     var keys: [SigningKey]
     var isRotating = false
   }

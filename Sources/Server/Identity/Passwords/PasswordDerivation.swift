@@ -1,4 +1,4 @@
-// Computes password hashes. Every function blocks for up to a second, so `PasswordHasher` calls it on its own threads.
+// Derives password hashes. A function blocks for up to a second, so `PasswordHasher` calls it on dedicated threads.
 
 import Crypto
 import CryptoExtras
@@ -11,7 +11,8 @@ import JSON
 import CArgon2
 
 extension PasswordScheme {
-  /// Whether a password has a hash. Compares in constant time. Returns false if the stored hash is not valid.
+  /// Whether a hash is the hash of a password. Compares in constant time. Returns false if the stored hash is not
+  /// valid.
   func matches(_ password: String, hash: String, salt: String?) -> Bool {
     switch self {
     case .emulator:
@@ -40,7 +41,7 @@ extension PasswordScheme {
   }
 
   /// Derives the hash of a password; nil if the parameters are invalid.
-  /// - Parameter count: the bytes of the stored hash, for schemes that do not determine it.
+  /// - Parameter count: the number of bytes of the stored hash, for schemes that do not determine it.
   private func derive(_ password: String, salt: [UInt8], count: Int) -> [UInt8]? {
     let passphrase = Array(password.utf8)
     switch self {

@@ -1,7 +1,9 @@
 // Hashes and verifies passwords on dedicated threads. A hash takes up to a second of processor time, which would stall
-// the tasks of Swift's cooperative pool and the event loops. The threads leave a processor free and have a low priority, so that
-// sign-ins delay the databases little: see docs/decisions/0040-threads-of-hashes.md. Another thread resumes the callers: to run a task, Swift's pool may start a thread, and on Linux a thread
-// inherits the priority of the thread that starts it. Commits would then run at the priority of hashes.
+// the tasks of Swift's cooperative pool and the event loops. The threads leave a processor free and have a low
+// priority, so that sign-ins delay the databases little: see docs/decisions/0040-threads-of-hashes.md. Another thread
+// of normal priority resumes the callers. To resume a task, Swift's pool may start a thread, and on Linux a new thread
+// inherits the priority of the thread that starts it. Without the other thread, commits could run at the low priority
+// of hashes.
 //
 // Invariant: at most `maximumQueued` hashes wait; a further one fails immediately instead of growing the queue.
 
@@ -30,7 +32,8 @@ package final class PasswordHasher: Sendable {
     self.threads = ThreadPool(threads: threads, isBackground: true)
   }
 
-  /// The number of hashing threads on a machine: at most two, and a processor remains for the databases if there are two.
+  /// The number of hashing threads on a machine: at most two. If the machine has two processors or more, one remains
+  /// for the databases.
   package static func threadCount(
     processors: Int = ProcessInfo.processInfo.activeProcessorCount
   ) -> Int {
@@ -47,8 +50,8 @@ package final class PasswordHasher: Sendable {
     return stored
   }
 
-  /// Whether a password matches a stored one. Without a stored one, or with one whose verification takes less work, the rest of
-  /// the default scheme's work is added, so that the time does not show whether an account exists.
+  /// Whether a password matches a stored one. If the stored password is missing, or if its verification takes less work
+  /// than the default scheme, the difference is added. So the time does not show whether an account exists.
   /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER` if too many hashes wait.
   package func verify(_ password: String, _ stored: StoredPassword?) async throws(IdentityError) -> Bool {
     guard let stored else {

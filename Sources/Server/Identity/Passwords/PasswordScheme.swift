@@ -1,7 +1,7 @@
 // The algorithms of stored passwords: the server's default, and every algorithm of `auth:import`.
 //
-// Invariant: the parameters of a scheme are within the bounds of `validate`, so that no stored hash costs more than about
-// a second of processor time or 64 MiB of memory to verify.
+// Invariant: the parameters of a scheme are within the bounds of `validate`. So the verification of a stored hash takes
+// at most about a second of processor time and 64 MiB of memory.
 
 import JSON
 
@@ -26,17 +26,17 @@ package enum PasswordScheme: Sendable, Equatable {
   case emulator
   /// Firebase's variant of scrypt. `memoryCost` is the binary logarithm of N, and `rounds` is the block size r.
   case firebaseScrypt(signerKey: [UInt8], separator: [UInt8], rounds: Int, memoryCost: Int)
-  /// RFC 7914. `cost` is N.
+  /// scrypt (RFC 7914). `cost` is N.
   case scrypt(cost: Int, blockSize: Int, parallelism: Int, length: Int)
-  /// The hash is the text `$2a$…`.
+  /// bcrypt, whose hash is the text `$2a$…`.
   case bcrypt
-  /// RFC 8018 with HMAC-SHA-256 or HMAC-SHA-1.
+  /// PBKDF2 (RFC 8018) with HMAC-SHA-256 or HMAC-SHA-1.
   case pbkdf2(Digest, rounds: Int)
   /// HMAC of the password and salt.
   case hmac(Digest, key: [UInt8], saltFirst: Bool)
   /// A digest of the password and salt, which is hashed again for each further round.
   case digest(Digest, rounds: Int, saltFirst: Bool)
-  /// RFC 9106.
+  /// Argon2 (RFC 9106).
   case argon2(
     Argon2Variant, memoryKiB: Int, iterations: Int, parallelism: Int, length: Int, version: Int,
     associatedData: [UInt8])
@@ -95,7 +95,7 @@ package enum PasswordScheme: Sendable, Equatable {
   }
 }
 
-/// A stored password: the hash as the API shows it, its salt and its scheme.
+/// A stored password: the hash in the form of the API, its salt and its scheme.
 package struct StoredPassword: Sendable, Equatable {
   /// The hash: URL-safe Base64, or the emulator's text.
   package var hash: String

@@ -1,9 +1,9 @@
-// Makes the verification of every password take the same work, so that its time does not show whether an account exists
-// and how its password is stored.
+// Makes the verification of every password take the same work. So the time shows neither whether an account exists nor
+// how its password is stored.
 //
-// Verifying a hash of the default scheme takes as much work as an unknown account. Imported hashes may take less; the
-// difference is added. A scheme that takes more work than the default is not hidden until the next sign-in of its account,
-// which hashes the password again.
+// The verification of a hash of the default scheme takes as much work as a sign-in to an unknown account. Imported
+// hashes may take less; the difference is added. A scheme that takes more work than the default shows in the time until
+// the next sign-in of its account, which hashes the password again.
 
 extension PasswordScheme {
   /// The parameter N of the added work. It equals that of the default scheme, so that both use the same
@@ -23,8 +23,8 @@ extension PasswordScheme {
     return blocks * Self.addedCost
   }
 
-  /// The approximate work of ``matches(_:hash:salt:)``, in units of scrypt: the product of its N, r and p. A unit takes about
-  /// 0.4 µs. The factors of the other schemes are measured.
+  /// The approximate work of ``matches(_:hash:salt:)`` in units of scrypt: the product of its N, r and p. A unit takes
+  /// about 0.4 µs. The factors of the other schemes are measured.
   func verificationWork(_ password: String, hash: String, salt: String?) -> Int {
     // A hash that cannot be read is rejected without work.
     guard let bytes = Self.decode(hash), !bytes.isEmpty else { return 0 }

@@ -32,7 +32,7 @@ package struct MultiFactorSettings: Sendable, Equatable {
     self.totpAdjacentIntervals = totpAdjacentIntervals
   }
 
-  /// Whether accounts with second factors need them to sign in.
+  /// Whether accounts with second factors must use one of them to sign in.
   package var isEnabled: Bool { state != .disabled }
   /// Whether a phone number can be enrolled.
   package var offersPhone: Bool { isEnabled && hasPhone }

@@ -1,8 +1,8 @@
-// Project numbers. Some responses of the API contain a number in place of the project's ID.
+// Computes project numbers, which some responses of the API contain in place of the project's ID.
 
-/// The number of a project, which some responses contain in place of its ID.
+/// The number of a project.
 package enum ProjectNumber {
-  /// A number of 12 digits that the ID determines (FNV-1a).
+  /// A number of 12 digits, which is a hash of the ID (FNV-1a).
   package static func of(_ project: String) -> String {
     var hash: UInt64 = 0xCBF2_9CE4_8422_2325
     for byte in project.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01B3 }

@@ -12,13 +12,13 @@ package struct ProjectSettings: Sendable, Equatable {
 
   /// Whether several accounts may have the same address at their providers.
   package var allowsDuplicateEmails = false
-  /// Whether responses hide which addresses have accounts. Nil for the default of the server's mode: hidden in
-  /// production, shown by an emulator.
+  /// Whether responses hide which addresses have accounts. Nil for the default of the server's mode: production hides
+  /// it, an emulator does not.
   package var hidesAccounts: Bool?
   package var multiFactor: MultiFactorSettings?
-  /// The addresses of blocking functions.
+  /// The URLs of blocking functions.
   package var blockingFunctions: [BlockingEvent: String] = [:]
-  /// The `blockingFunctions` member as it was set, which responses repeat.
+  /// The `blockingFunctions` member as the administrator set it. Responses repeat it.
   package var blockingFunctionsJSON = JSONObject()
   /// Whether users can sign up and sign in without credentials. Nil for the default: allowed.
   package var allowsAnonymous: Bool?
@@ -55,7 +55,7 @@ package struct ProjectSettings: Sendable, Equatable {
     setBlockingFunctions(object["blockingFunctions"]?.object ?? [:])
   }
 
-  /// Sets the blocking functions from the JSON form of the API, whose validity the caller has checked.
+  /// Sets the blocking functions from the JSON form of the API, which the caller has validated.
   package mutating func setBlockingFunctions(_ json: JSONObject) {
     blockingFunctionsJSON = json
     blockingFunctions = [:]

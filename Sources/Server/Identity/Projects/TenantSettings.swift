@@ -1,4 +1,4 @@
-// The settings of a tenant: a separate set of accounts of a project, with its own sign-in methods.
+// The settings of a tenant: a separate set of accounts of a project, with separate sign-in methods.
 
 package import JSON
 

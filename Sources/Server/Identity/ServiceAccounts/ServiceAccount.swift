@@ -1,4 +1,4 @@
-// A service account: the identity of a server or an administrator, with the public keys by which its tokens are verified.
+// A service account: the identity of a server or an administrator, with the public keys that verify its tokens.
 
 package import Access
 import JSON
@@ -18,7 +18,7 @@ package struct ServiceAccount: Sendable {
   package var email: String
   package var project: String
   package var role: ServiceRole
-  /// The address of the token endpoint in the account's files, which is the audience of its assertions.
+  /// The URL of the token endpoint in the account's files. It is the audience of the account's assertions.
   package var tokenURI: String
   package var keys: [Key]
   /// Seconds since the Unix epoch.

@@ -1,4 +1,4 @@
-// Reads the JSON file of a service account, and signs the tokens by which its holder authenticates to this server.
+// Reads the JSON file of a service account, and signs tokens that authenticate its holder to this server.
 
 import CryptoExtras
 import JSON

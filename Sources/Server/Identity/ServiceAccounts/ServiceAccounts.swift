@@ -1,7 +1,7 @@
 // The service accounts of a server, in memory and in the store. All are read at the start, because the verification of a
 // token must not wait for the disk.
 //
-// Invariant: a revoked key verifies nothing as soon as its revocation is durable.
+// Invariant: once the revocation of a key is durable, the key verifies no token.
 
 package import Access
 package import JSON
@@ -25,7 +25,7 @@ package final class ServiceAccounts: Sendable {
     var observers: [@Sendable () -> Void] = []
     /// The number of transactions that have begun.
     var transactions = 0
-    /// The transaction of each account whose result is in memory.
+    /// For each account, the number of the transaction whose result is in memory.
     var applied: [String: Int] = [:]
 
     /// Sets an account, or removes it if it is nil. Transactions run one at a time, but their results may arrive in
@@ -77,9 +77,9 @@ package final class ServiceAccounts: Sendable {
   /// The signer with a key; nil if it is unknown or revoked.
   func signer(_ keyID: String) -> Signer? { state.withLock { $0.signers[keyID] } }
 
-  /// Whether credentials of an account were revoked, with their key or with the account.
+  /// Whether credentials of an account were revoked, because their key or the account was revoked.
   /// - Parameters:
-  ///   - email: the account; nil for credentials of no service account.
+  ///   - email: the account; nil for credentials that belong to no service account.
   ///   - keyID: the key from which the credentials derive; nil if it is unknown.
   func isRevoked(email: String?, keyID: String?) -> Bool {
     guard let email else { return false }

@@ -1,4 +1,4 @@
-// A code that is sent by e-mail, by which a user confirms an address, resets a password or signs in.
+// An out-of-band code is sent by e-mail. With it a user confirms an address, resets a password or signs in.
 
 import JSON
 
@@ -23,7 +23,7 @@ package struct OutOfBandCode: Sendable, Equatable {
       }
     }
 
-    /// Seconds for which a code is valid in production: the hosted product's times.
+    /// Seconds for which a code is valid in production, as in the hosted product.
     package var lifetimeSeconds: Int64 {
       switch self {
       case .passwordReset: 3600
@@ -43,7 +43,7 @@ package struct OutOfBandCode: Sendable, Equatable {
   package var link: String
   /// Milliseconds since the Unix epoch.
   package var createdAt: Int64
-  /// Orders codes of the same millisecond. The transaction that stores the code sets it.
+  /// The order among codes of the same millisecond. The transaction that stores the code sets it.
   var sequence: Int64 = 0
 
   /// Creates a code.

@@ -1,10 +1,11 @@
-// A verification of a phone number: the code that was sent in a text message, and the attempts to enter it.
+// A phone session verifies a phone number: it contains the code of a text message, and counts the attempts to enter it.
 
 import JSON
 
 /// A verification of a phone number in progress.
 package struct PhoneSession: Sendable, Equatable {
-  /// Maximum attempts to enter the code in production. A six-digit code is then guessed with probability 1 : 200,000.
+  /// Maximum attempts to enter the code in production. An attacker then guesses a six-digit code with a probability of
+  /// 1 in 200,000.
   package static let maximumAttempts = 5
   /// Seconds for which a code is valid in production.
   package static let lifetimeSeconds: Int64 = 600
@@ -24,7 +25,7 @@ package struct PhoneSession: Sendable, Equatable {
   package var createdAt: Int64
   /// The number of wrong codes so far.
   package var attempts = 0
-  /// Orders sessions of the same millisecond. The transaction that stores the session sets it.
+  /// The order among sessions of the same millisecond. The transaction that stores the session sets it.
   var sequence: Int64 = 0
 
   /// Creates a verification with a random session name and a random code.

@@ -19,7 +19,7 @@ package enum TimeBasedCode {
     return String(repeating: "0", count: 6 - digits.utf8.count) + digits
   }
 
-  /// The time step of a code; nil if no allowed step has the code.
+  /// The time step of a code; nil if the code belongs to no allowed step.
   /// - Parameters:
   ///   - seconds: the current time in seconds since the Unix epoch.
   ///   - adjacent: the steps by which the client's clock may differ.

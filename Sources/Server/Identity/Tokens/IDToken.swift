@@ -1,4 +1,4 @@
-// The members of an ID token that operations use, and the check of the account that it names.
+// The members of an ID token that operations use. Also looks up the account of a token and checks it.
 
 package import JSON
 

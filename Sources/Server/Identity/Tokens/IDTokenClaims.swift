@@ -1,5 +1,5 @@
-// Builds the claims of an ID token. The order matters: a later member replaces an earlier one of the same name, so custom
-// claims can set the name, but never the user or the times.
+// Builds the claims of an ID token. The order matters: a later member replaces an earlier one of the same name, so
+// custom claims can replace the name, but never the user or the times.
 
 package import JSON
 

@@ -1,13 +1,13 @@
 // JSON Web Tokens in compact form (RFC 7515, RFC 7519): parsing without verification, and serialization.
 //
-// Parsing is strict: three segments of unpadded URL-safe Base64 whose unused bits are zero, and JSON objects. A token
-// therefore has exactly one text.
+// Parsing is strict: three segments of unpadded URL-safe Base64 whose unused bits are zero, and JSON objects. Each
+// token therefore has exactly one encoding.
 
 package import JSON
 
 /// A parsed token. Nothing in it is verified.
 package struct JSONWebToken: Sendable {
-  /// Maximum bytes of a token: custom claims have at most 1,000, a profile a few thousand.
+  /// Maximum bytes of a token. Custom claims have at most 1,000 bytes, and a profile has a few thousand.
   package static let maximumBytes = 32 << 10
   private static let limits = JSONLimits(depth: 32, bytes: maximumBytes)
 

@@ -1,11 +1,11 @@
-// The contents of a refresh token: the session that it continues. The profile and custom claims are read again at each
-// refresh, so that changes reach the client.
+// The contents of a refresh token: the session that the token continues. Each refresh reads the profile and the custom
+// claims again, so that the client receives their changes.
 
 package import JSON
 
 /// A session that can be continued by new ID tokens.
 package struct RefreshToken: Sendable, Equatable {
-  /// The second factor by which a session was begun.
+  /// The second factor that was used to sign in.
   package struct SecondFactor: Sendable, Equatable {
     /// The enrolment's ID.
     package var identifier: String

@@ -1,11 +1,11 @@
-// Sealed tokens carry the server's own state to a client and back: refresh tokens, pending second factors, temporary
-// proofs of phone numbers. They are authenticated by HMAC-SHA-256 with a secret of the project, so that a client cannot
-// make or change one.
+// Sealed tokens contain state of the server that a client stores and returns: refresh tokens, pending second factors,
+// temporary proofs of phone numbers. They are authenticated by HMAC-SHA-256 with a secret of the project, so that a
+// client can neither make nor change a token.
 
 import Crypto
 package import JSON
 
-/// The secret by which a project's sealed tokens are authenticated.
+/// The secret that authenticates the sealed tokens of a project.
 package struct TokenSeal: Sendable {
   /// The use of a token. A token of one kind is never accepted as another.
   package enum Kind: String, Sendable {

@@ -12,7 +12,7 @@ package protocol TokenAuthority: Sendable {
   /// Reads a custom token, and returns its claims.
   /// - Throws: `INVALID_CUSTOM_TOKEN`.
   func readCustomToken(_ text: String, project: String) async throws -> JSONObject
-  /// The keys by which others can verify the tokens; empty for unsigned tokens.
+  /// The keys with which others can verify the tokens; empty for unsigned tokens.
   var publishedKeys: [SigningKey] { get }
   /// Authenticates an `authorization` header's bearer token as an administrator of a project.
   /// - Throws: UNAUTHENTICATED or PERMISSION_DENIED.

@@ -1,5 +1,5 @@
-// The list of revocations that can affect unexpired ID tokens. Verification checks them in memory. The store keeps
-// them for a restart.
+// The revocation list holds the revocations that can affect unexpired ID tokens, in memory for the verification of
+// tokens. The store keeps them for a restart.
 //
 // Invariant: a revocation stays in the list until every ID token that was issued before it has expired.
 
@@ -59,7 +59,7 @@ package final class RevocationList: Sendable {
     observation = Guarded(nil)
   }
 
-  /// Reads the stored revocations of every project, and follows the account events of a store.
+  /// Reads the stored revocations of every project, and adds the revocations of later account events.
   /// - Parameter tokenSeconds: the seconds for which an accepted token can be valid.
   package static func open(
     _ store: IdentityStore, clock: IdentityClock = IdentityClock(),
@@ -115,7 +115,7 @@ extension AccountEvent {
   func revocation(after old: Revocation?, at now: Int64) -> Revocation {
     let notBefore = old?.notBefore ?? 0
     return switch change {
-    // A token of the second of the deletion may be older than the deletion.
+    // A token that was issued in the same second as the deletion may be older than the deletion.
     case .deleted: Revocation(notBefore: now + 1, isDisabled: false, at: now)
     case .disabled: Revocation(notBefore: notBefore, isDisabled: true, at: now)
     case .changed(let validSince):

@@ -1,5 +1,5 @@
-// Decides by the stored account whether the credentials of a user were revoked. `RevocationList` is in memory and
-// keeps the revocations of an hour only. This check also covers credentials that expired long ago.
+// Checks the stored account to decide whether the credentials of a user were revoked. `RevocationList` keeps recent
+// revocations only. This check also covers credentials that expired long ago.
 
 package import Access
 import JSON

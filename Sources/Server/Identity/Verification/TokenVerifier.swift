@@ -1,9 +1,9 @@
 // Verifies the tokens of requests in production: ID tokens of users, access tokens, tokens that service accounts sign
 // themselves, and tokens of other issuers that the operator configured.
 //
-// A key is chosen by the header's `kid` from the server's own keys, service accounts and the keys of the configured issuer
-// that the token names. The accepted algorithm is RS256, and for keys of other issuers also ES256. Headers that name or contain another key are rejected, and
-// verification fetches nothing.
+// A key is chosen by the header's `kid` from the server's keys, service accounts and the keys of the configured issuer
+// that the token names. The accepted algorithm is RS256; keys of other issuers may also use ES256. Headers that name or
+// contain another key are rejected, and verification fetches nothing.
 //
 // Invariant: a result of the cache is checked again for expiry and revocation at every use.
 
@@ -16,13 +16,13 @@ package final class TokenVerifier: CredentialVerifier {
   static let clockSkewSeconds: Int64 = 60
   /// Maximum seconds of validity of a token that a service account signs, as in the hosted product.
   static let maximumSelfSignedSeconds: Int64 = 3600
-  /// The type of access tokens (RFC 9068). It distinguishes them from ID tokens.
+  /// The type of access tokens (RFC 9068), which distinguishes them from ID tokens.
   package static let accessTokenType = "at+jwt"
   /// The issuer of access tokens.
   package static let accessTokenIssuer = "hearth"
 
-  /// The audiences that Google's libraries give to tokens that they sign for an API. The audience of custom tokens is not
-  /// among them: custom tokens are given to users.
+  /// The audiences that Google's libraries give to tokens that they sign for an API. The audience of custom tokens is
+  /// not among them: a custom token is meant for a user.
   private static let audiences: Set<String> = [
     "https://firestore.googleapis.com/", "https://firestore.googleapis.com/google.firestore.v1.Firestore",
     "https://identitytoolkit.googleapis.com/", "https://firebasedatabase.googleapis.com/",
@@ -77,8 +77,8 @@ package final class TokenVerifier: CredentialVerifier {
 
   private func verifyAny(_ text: String) throws(InvalidCredential) -> VerifiedToken {
     let now = clock.milliseconds / 1000
-    // Swift compares strings by canonical equivalence. A text with U+212A (Kelvin sign) would find a cached token
-    // with a K.
+    // Swift compares strings by canonical equivalence. So a token in which a K is replaced by U+212A (Kelvin sign)
+    // would match the cached token.
     guard Self.isASCII(text) else {
       throw InvalidCredential(.malformed, reason: "The token is not a JSON Web Token.")
     }
@@ -93,7 +93,7 @@ package final class TokenVerifier: CredentialVerifier {
     return token
   }
 
-  /// Whether all bytes are ASCII. All bytes are combined without a branch, which takes a tenth of the time of a search.
+  /// Whether all bytes are ASCII. The bytes are combined without a branch, which takes a tenth of the time of a search.
   private static func isASCII(_ text: String) -> Bool {
     let combined = text.utf8.withContiguousStorageIfAvailable { $0.reduce(0, |) }
     return (combined ?? text.utf8.reduce(0, |)) < 0x80

@@ -4,8 +4,8 @@
 // The keys are in memory. A loader fetches them in the background from configured addresses; verification never waits for
 // them. A token whose key is unknown requests a fetch, and is rejected.
 //
-// Invariant: a token is accepted only from a configured issuer with a key of that issuer, for a configured audience, and as
-// a user, never as a service account.
+// Invariant: a token is accepted only from a configured issuer, with a key of this issuer and for a configured
+// audience. It identifies a user, never a service account.
 
 import Access
 import JSON
@@ -17,11 +17,11 @@ package final class TrustedIssuers: Sendable {
   package struct Issuer: Sendable, Equatable {
     /// The value of the tokens' claim `iss`.
     package var issuer: String
-    /// The names of this server in the tokens' claim `aud`. A token is for one of them, and possibly for others.
+    /// The names of this server in the tokens' claim `aud`. A token must name one of them, and may also name others.
     package var audiences: [String]
     /// The project whose users the tokens identify.
     package var project: String
-    /// The address of the issuer's keys: a JSON Web Key Set, or an object of certificates.
+    /// The URL of the issuer's keys: a JSON Web Key Set, or an object of certificates.
     package var keysURL: String
 
     /// Creates a configuration.
@@ -85,12 +85,12 @@ package final class TrustedIssuers: Sendable {
     }
   }
 
-  /// Registers an observer of removed and replaced keys. It must be quick and must not block.
+  /// Registers an observer that is notified when keys are removed or replaced. It must be quick and must not block.
   func observeKeys(_ observer: @escaping @Sendable () -> Void) {
     state.withLock { $0.keyObservers.append(observer) }
   }
 
-  /// Registers an observer of tokens with unknown keys. It must be quick and must not block.
+  /// Registers an observer that is notified of tokens with unknown keys. It must be quick and must not block.
   package func observeRequests(_ observer: @escaping @Sendable () -> Void) {
     state.withLock { $0.requestObservers.append(observer) }
   }
@@ -140,7 +140,7 @@ package final class TrustedIssuers: Sendable {
       claims: claims, issuedAt: issuedAt, expiry: expiry, isForeign: true)
   }
 
-  /// The key with an ID. An unknown key is nil, and a fetch is requested.
+  /// The key with an ID. For an unknown key the result is nil, and a fetch is requested.
   private func key(_ id: String, of index: Int) -> IssuerKey? {
     let (key, observers) = state.withLock { state -> (IssuerKey?, [@Sendable () -> Void]) in
       if let key = state.keys[index][id] { return (key, []) }

@@ -1,9 +1,10 @@
 // Keeps the results of recent verifications, because a signature takes twenty times as long as a lookup.
 //
-// The cache has two generations. New tokens enter the young one; when it is full, it becomes the old one, and the old one is
-// dropped. A token that is found in the old generation enters the young one again.
+// The cache has two generations. New tokens are added to the young generation. When it is full, it replaces the old
+// generation. A token that is found in the old generation is added to the young one again.
 //
-// Invariant: at most twice `maximumBytes` of tokens are kept. A token is found by all of its bytes, never by a hash alone.
+// Invariant: at most twice `maximumBytes` of tokens are kept. A look-up compares all bytes of a token, never only a
+// hash.
 
 import Locking
 
@@ -28,7 +29,7 @@ final class VerifiedTokenCache: Sendable {
     }
   }
 
-  /// Maximum bytes of the tokens of a generation: some 8,000 tokens of 1 KB.
+  /// Maximum bytes of the tokens of a generation: about 8,000 tokens of 1 KB.
   private static let maximumBytes = 8 << 20
 
   private let state = Guarded(State())

@@ -1,5 +1,5 @@
-// Delivers e-mails after the response to their request, so that the time of a response does not show whether an e-mail was
-// sent.
+// Delivers e-mails in the background, after the response to their request. So the time of a response does not show
+// whether an e-mail was sent.
 //
 // Invariant: at most `maximum` deliveries are in progress. A further request fails before its address is looked up.
 

@@ -10,7 +10,7 @@ package protocol CodeDelivery: Sendable {
   func sendEmail(_ code: OutOfBandCode, language: String) async throws
   /// Sends a verification code in a text message.
   func sendTextMessage(_ session: PhoneSession, language: String) async throws
-  /// Fails like ``sendEmail(_:language:)`` if this delivery cannot send any e-mail.
+  /// Throws the error of ``sendEmail(_:language:)`` if this delivery cannot send e-mails at all.
   func checkSendsEmail() throws
 }
 

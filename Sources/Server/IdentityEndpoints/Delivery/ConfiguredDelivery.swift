@@ -1,12 +1,12 @@
-// Sends e-mails by an SMTP relay, or by a command that accepts a message on its standard input, as `sendmail -t` does, and
-// text messages by a webhook of the operator.
+// Sends codes in the ways that the operator configured. E-mails go to an SMTP relay, or to a command that reads a
+// message from its standard input, such as `sendmail -t`. Text messages go to a webhook.
 
 package import Identity
 import JSON
 package import Logging
 package import NIOCore
 
-/// Sends codes in the ways that the operator configured.
+/// Sends codes by the configured relay, command and webhook.
 package struct ConfiguredDelivery: CodeDelivery {
   /// How e-mails are sent.
   package struct Mail: Sendable, Equatable {
@@ -40,7 +40,7 @@ package struct ConfiguredDelivery: CodeDelivery {
   private let group: any EventLoopGroup
   private let log: Logger
 
-  /// Creates a delivery. Without mail or a webhook, the respective codes are rejected.
+  /// Creates a delivery. Without a configuration of mail, e-mails are rejected; without a webhook, text messages.
   /// - Parameter group: the event loops of connections to the relay.
   /// - Throws: ``DeliveryFailure`` if the relay's certificates cannot be read.
   package init(

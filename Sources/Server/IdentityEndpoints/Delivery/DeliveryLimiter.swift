@@ -1,4 +1,4 @@
-// Limits the e-mails that are sent at the same time, so that many requests open few connections and processes.
+// Limits the e-mails that are sent concurrently, so that many requests open few connections and processes.
 //
 // Invariant: at most `maximumRunning` e-mails are sent and at most `maximumWaiting` wait; a further one fails immediately.
 
@@ -41,7 +41,7 @@ final class DeliveryLimiter: Sendable {
     if let isAdmitted { continuation.resume(returning: isAdmitted) }
   }
 
-  /// Starts the next delivery that waits, if there is one.
+  /// Starts the next queued delivery, if there is one.
   private func release() {
     let next = state.withLock { state -> CheckedContinuation<Bool, Never>? in
       precondition(

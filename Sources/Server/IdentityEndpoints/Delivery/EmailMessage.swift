@@ -1,4 +1,4 @@
-// The text of the e-mails that carry links, as plain text in English.
+// Writes the e-mails that contain links, as plain text in English.
 
 import Foundation
 import Identity
@@ -21,7 +21,7 @@ struct EmailMessage: Sendable {
   /// Writes the message of a code.
   /// - Throws: ``DeliveryFailure`` if the recipient's address could add headers or recipients.
   init(_ code: OutOfBandCode, from sender: Mailbox) throws(DeliveryFailure) {
-    // The owner of the new address confirms a change of the address.
+    // A change of the address is confirmed by the owner of the new address.
     guard let recipient = Mailbox(address: code.newEmail ?? code.email) else {
       throw DeliveryFailure("the recipient's address cannot be part of a message")
     }

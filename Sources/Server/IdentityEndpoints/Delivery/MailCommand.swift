@@ -1,6 +1,6 @@
-// Sends a message by a program such as `sendmail -t`.
+// Sends a message by a mail command such as `sendmail -t`.
 //
-// Invariant: the program ends within its time, or it is killed.
+// Invariant: a program that does not end within `timeoutSeconds` is killed.
 
 import Foundation
 import Locking

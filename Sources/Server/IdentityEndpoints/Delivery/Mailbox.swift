@@ -1,7 +1,7 @@
 // A mailbox of an e-mail's header and envelope: an address with an optional display name (RFC 5322, section 3.4).
 //
-// Invariant: neither address nor name can add a header, a recipient or an SMTP command. Texts that could are rejected, not
-// corrected.
+// Invariant: neither address nor name can add a header, a recipient or an SMTP command. A string that could do so is
+// rejected, not corrected.
 
 import Identity
 import JSON
@@ -13,14 +13,14 @@ package struct Mailbox: Sendable, Equatable {
   /// The address, such as `ada@example.com`.
   package let address: String
 
-  /// Characters that separate addresses, or that end one in a header or an SMTP command.
+  /// Characters that separate addresses, or that end an address in a header or an SMTP command.
   private static let separators = Set("<>()[]:;,\"\\".unicodeScalars)
   /// Maximum bytes of a display name.
   private static let maximumNameBytes = 256
   /// Bytes of text in one encoded word, whose encoded form has at most 75 characters (RFC 2047, section 2).
   private static let encodedWordBytes = 42
 
-  /// Parses `ada@example.com` or `Ada <ada@example.com>`; nil if the text is anything else.
+  /// Parses `ada@example.com` or `Ada <ada@example.com>`; nil for any other string.
   package init?(_ text: String) {
     if text.hasSuffix(">"), let start = text.firstIndex(of: "<") {
       var name = text[..<start].trimmingSpaces
@@ -31,7 +31,7 @@ package struct Mailbox: Sendable, Equatable {
     }
   }
 
-  /// Creates a mailbox without a name; nil if the text is not exactly one address.
+  /// Creates a mailbox without a name; nil if the string is not exactly one address.
   init?(address: String) { self.init(name: nil, address: address) }
 
   private init?(name: String?, address: String) {

@@ -1,4 +1,4 @@
-// Submits e-mails to an SMTP relay, one connection for each message.
+// Submits e-mails to an SMTP relay. Each message has a separate connection.
 //
 // Invariant: a submission ends within its time. TLS verifies the relay's certificate and name, and never falls back to an
 // unencrypted connection.
@@ -27,8 +27,8 @@ final class SMTPClient: Sendable {
   }
 
   /// Submits a message. Returns when the relay has accepted it.
-  /// - Throws: ``DeliveryFailure``, or an error of the connection. After a failure while the message was sent, the relay may
-  ///   still deliver it.
+  /// - Throws: ``DeliveryFailure``, or an error of the connection. If the failure happens while the message is sent,
+  ///   the relay may still deliver it.
   func submit(_ message: EmailMessage) async throws {
     let relay = relay
     let context = tls

@@ -90,7 +90,7 @@ struct SMTPConversation {
     case .data:
       try expect(reply, 354, "DATA")
       state = .content
-      return .send(Self.stuffed(message.bytes))
+      return .send(Self.dotStuffed(message.bytes))
     case .content:
       try expect(reply, 250, "the message")
       return .accepted(command("QUIT", then: .end))
@@ -140,7 +140,7 @@ struct SMTPConversation {
 
   /// The content of DATA: each line ends with CR and LF, and a dot at the start of a line is doubled (RFC 5321, section
   /// 4.5.2). A single CR or LF becomes a complete line end, because relays disagree about it.
-  static func stuffed(_ message: [UInt8]) -> [UInt8] {
+  static func dotStuffed(_ message: [UInt8]) -> [UInt8] {
     let (cr, lf, dot) = (UInt8(ascii: "\r"), UInt8(ascii: "\n"), UInt8(ascii: "."))
     var bytes: [UInt8] = []
     bytes.reserveCapacity(message.count + 16)

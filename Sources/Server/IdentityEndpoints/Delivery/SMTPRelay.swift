@@ -34,10 +34,11 @@ package struct SMTPRelay: Sendable, Equatable {
   package var encryption: Encryption
   /// The account at the relay; nil if it needs none.
   package let credentials: Credentials?
-  /// A file with the certificates (PEM) of the authorities that may sign the relay's; nil for the system's.
+  /// A file with the certificates (PEM) of the authorities that may sign the relay's certificate; nil for the
+  /// authorities of the system.
   package var authorities: String?
 
-  /// Creates a configuration; nil for credentials without encryption, which would show the password to the network.
+  /// Creates a configuration; nil for credentials without encryption, which would expose the password to the network.
   package init?(
     host: String, port: Int, encryption: Encryption, credentials: Credentials? = nil,
     authorities: String? = nil

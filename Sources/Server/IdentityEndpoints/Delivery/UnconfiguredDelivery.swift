@@ -1,4 +1,4 @@
-// The delivery of a production server that has no way to send e-mails or text messages.
+// The delivery of a production server on which neither e-mails nor text messages are configured.
 
 package import Identity
 

@@ -1,5 +1,5 @@
-// Imports accounts, with hashes of passwords in any supported scheme. A row that cannot be imported is reported and does
-// not affect the others.
+// Imports accounts with password hashes of any supported scheme. A row that cannot be imported is reported and does not
+// affect other rows.
 
 import Identity
 import JSON

@@ -1,4 +1,4 @@
-// Lists the ways by which a user with an address can sign in.
+// Lists the ways in which a user with an e-mail address can sign in.
 
 import Identity
 import JSON
@@ -22,12 +22,12 @@ extension IdentityCall {
     if hidesAccounts { return response }
     let email = EmailAddress.canonical(identifier)
     let accounts = try await read { try $0.accounts(ownOrProviderEmail: email, in: self.tenantID) }
-    let own = accounts.first { $0.email == email }
+    let owner = accounts.first { $0.email == email }
     var (providers, methods): ([String], [String]) = ([], [])
-    if let own, own.hasPasswordProvider {
+    if let owner, owner.hasPasswordProvider {
       providers.append("password")
-      if own.password != nil { methods.append("password") }
-      if own.usesEmailLink { methods.append("emailLink") }
+      if owner.password != nil { methods.append("password") }
+      if owner.usesEmailLink { methods.append("emailLink") }
     }
     if hasOneAccountPerEmail {
       for account in accounts {
@@ -38,7 +38,7 @@ extension IdentityCall {
         }
       }
     }
-    response["registered"] = .bool(hasOneAccountPerEmail ? !accounts.isEmpty : own != nil)
+    response["registered"] = .bool(hasOneAccountPerEmail ? !accounts.isEmpty : owner != nil)
     response["allProviders"] = .array(providers.map { .string($0) })
     response["signinMethods"] = .array(methods.map { .string($0) })
     return response

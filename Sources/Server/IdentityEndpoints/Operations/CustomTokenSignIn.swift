@@ -1,4 +1,4 @@
-// Signs in with a token that the project's own server made.
+// Signs in with a custom token, which a server of the project has made.
 
 import Identity
 import JSON
@@ -47,7 +47,7 @@ extension IdentityCall {
     }
   }
 
-  /// The user's ID: a string, or a number or boolean as text. Nil for other values and for an empty text.
+  /// The user's ID: a string, or a number or boolean as text. Nil for other values and for an empty string.
   private static func identifier(_ value: JSONValue?) -> String? {
     switch value {
     case .string(let text) where !text.isEmpty: text

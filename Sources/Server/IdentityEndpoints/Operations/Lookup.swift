@@ -1,4 +1,4 @@
-// Returns accounts: to a user its own, to administrators any.
+// Returns and deletes accounts. A user can access its account only, an administrator any account.
 
 import Identity
 import JSON
@@ -68,7 +68,7 @@ extension IdentityCall {
   /// Seconds after a sign-in within which a client may make sensitive changes, as in the hosted product.
   private static let recentSignInSeconds: Int64 = 300
 
-  /// Rejects a sensitive change of a session that began too long ago.
+  /// Rejects a sensitive change if the user's sign-in is too long ago.
   /// - Throws: `CREDENTIAL_TOO_OLD_LOGIN_AGAIN`.
   func requireRecentSignIn(_ token: IDToken) throws(IdentityError) {
     guard !isEmulator, nowSeconds - token.signedInAt > Self.recentSignInSeconds else { return }

@@ -66,7 +66,7 @@ extension IdentityCall {
     return response
   }
 
-  /// The account of a code.
+  /// The addresses and the account for which a code is made.
   private struct Recipient: Sendable {
     var email: String
     /// The new address that the code confirms.
@@ -112,7 +112,8 @@ extension IdentityCall {
     return EmailAddress.canonical(text)
   }
 
-  /// The ID token's account. An administrator that requests a link may name an account by its address.
+  /// The recipient whose account the ID token names. An administrator that requests a link may name the account by its
+  /// address instead.
   private func ownRecipient(returnsLink: Bool, _ reader: IdentityReader) throws -> Recipient {
     if returnsLink, body.text("idToken") == nil {
       let email = try requestedEmail()
@@ -155,7 +156,7 @@ extension IdentityCall {
   /// Runs `accounts:resetPassword` for a page of the emulator.
   package func runResetPassword() async throws -> JSONObject { try await resetPassword() }
 
-  /// `accounts:resetPassword`. Without a new password it only describes the code.
+  /// `accounts:resetPassword`. Without a new password, the operation only describes the code.
   func resetPassword() async throws -> JSONObject {
     guard allowsPassword else { throw IdentityError.rejected("PASSWORD_LOGIN_DISABLED") }
     guard let text = body.text("oobCode") else { throw IdentityError.rejected("MISSING_OOB_CODE") }
@@ -176,7 +177,7 @@ extension IdentityCall {
         if !self.isEmulator { self.removeUnprovenCredentials(of: &account) }
         self.set(newPassword, on: &account)
         account.isEmailVerified = true
-        // Someone else may have linked a provider before the owner of the address proved its ownership.
+        // Someone else may have linked a provider before the owner of the address proved to own it.
         account.providers = []
         try transaction.put(account)
         try transaction.removeCode(text, in: self.tenantID)
@@ -216,7 +217,7 @@ extension IdentityCall {
       }
       let isNew = owner == nil && caller == nil
       var account = owner ?? caller ?? self.newAccount(newID)
-      // A caller with a session of this account knows its credentials.
+      // A caller with a session of this account has already proven to know its credentials.
       if !self.isEmulator, owner != nil, caller == nil { self.removeUnprovenCredentials(of: &account) }
       account.email = email
       account.isEmailVerified = true

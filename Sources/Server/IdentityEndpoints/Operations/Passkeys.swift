@@ -1,5 +1,5 @@
-// The passkeys of the emulator. Like the official one, it accepts every credential without a WebAuthn ceremony, so that
-// apps can test their flow. A production server does not implement passkeys.
+// Enrols passkeys of an emulator and signs in with them. Like Google's emulator, it accepts every credential without a
+// WebAuthn ceremony, so that apps can test their flow. A production server does not implement passkeys.
 
 import Identity
 import JSON

@@ -47,13 +47,13 @@ extension IdentityCall {
 
   /// The account with an address and a password.
   ///
-  /// In production another reason for the failure is reported only if the password is correct, and every
+  /// In production, a failure for another reason than the password is reported only if the password is correct. Every
   /// wrong password takes the same work. So neither the error nor the time shows which accounts exist.
   private func account(email: String, password: String) async throws -> Account {
     let key = AttemptLimiter.Key(.password, project: projectID, tenant: tenantID ?? "", account: email)
-    try services.attempts.begin(key, at: now)
+    try services.attemptLimiter.begin(key, at: now)
     var outcome = AttemptLimiter.Outcome.undecided
-    defer { services.attempts.end(key, outcome, at: services.clock.milliseconds) }
+    defer { services.attemptLimiter.end(key, outcome, at: services.clock.milliseconds) }
     let found = try await read { try $0.account(email: email, in: self.tenantID) }
     guard let found else {
       guard hidesAccounts else { throw IdentityError.rejected("EMAIL_NOT_FOUND") }

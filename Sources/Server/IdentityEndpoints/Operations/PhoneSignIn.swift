@@ -90,7 +90,7 @@ extension IdentityCall {
     return try await countingGuess(guessKey(session)) { try await self.completePhoneSignIn() }
   }
 
-  /// The key under which the guesses of a number's codes are counted.
+  /// The key for counting guesses of the codes of a phone number.
   func guessKey(_ session: PhoneSession) -> AttemptLimiter.Key {
     AttemptLimiter.Key(
       .phoneNumber, project: projectID, tenant: tenantID ?? "", account: session.phoneNumber)
@@ -98,13 +98,13 @@ extension IdentityCall {
 
   private func completePhoneSignIn() async throws -> JSONObject {
     let newID = RandomText.identifier(28)
-    let failure = Failures()
+    let failure = ReportedError()
     let response = try await signIn { transaction, result in
       let number: String
       switch try self.provenNumber(in: transaction) {
       case .verified(let verified): number = verified
       case .failed(let error):
-        failure.set(error)
+        failure.report(error)
         return .respond([:])
       }
       let caller = self.body.has("idToken") ? try self.account(transaction.reader).account : nil
@@ -134,11 +134,11 @@ extension IdentityCall {
       factor.requiresSecondFactor = false
       return .signIn(factor)
     }
-    if let error = failure.first { throw error }
+    if let error = failure.error { throw error }
     return response
   }
 
-  /// The number that the body's code or temporary proof proves.
+  /// The phone number that the body proves by a code or a temporary proof.
   private func provenNumber(in transaction: IdentityTransaction) throws -> Verification {
     guard let proof = body.text("temporaryProof") else {
       return try verify(
@@ -153,7 +153,8 @@ extension IdentityCall {
 
   private static let proofSeconds: Int64 = 3600
 
-  /// The response to a verified number that belongs to another account. The client can sign in to that account with it.
+  /// The response for a verified number that belongs to another account. With this proof the client can sign in to that
+  /// account.
   private func temporaryProof(_ number: String) -> JSONObject {
     let proof: JSONObject = [
       "phoneNumber": .string(number), "exp": .int(nowSeconds + Self.proofSeconds),

@@ -28,7 +28,7 @@ extension IdentityCall {
   /// `config` (GET).
   func getConfiguration() async throws -> JSONObject { configurationJSON(project) }
 
-  /// `config` (PATCH). Without a mask, the members that are absent get their defaults.
+  /// `config` (PATCH). Without a mask, absent members are set to their defaults.
   func updateConfiguration() async throws -> JSONObject {
     let mask = (target["updateMask"] ?? "").split(separator: ",").map(String.init)
     if let functions = body.object("blockingFunctions") { try Self.checkBlockingFunctions(functions) }
@@ -121,6 +121,6 @@ extension IdentityCall {
   /// `recaptchaConfig` (GET): reCAPTCHA is not enforced.
   func getRecaptchaConfiguration() async throws -> JSONObject { [:] }
 
-  /// `accounts:revokeToken`: revokes a token of an identity provider. This server keeps none.
+  /// `accounts:revokeToken`: revokes a token of an identity provider. This server stores no such tokens.
   func revokeToken() async throws -> JSONObject { [:] }
 }

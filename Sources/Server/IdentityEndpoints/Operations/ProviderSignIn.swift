@@ -1,8 +1,9 @@
 // Signs in with an account of another identity provider (IdP), or links such an account to the caller's.
 //
-// With one account per address, an address that the provider verified leads to the account with that address. If that
-// account's own address was not verified, its other ways to sign in are removed: someone else may have created it with an
-// address that is not theirs. An address that the provider did not verify needs a confirmation by another sign-in.
+// In projects with one account per address, a user whose address the provider verified signs in to the account with
+// that address. If the address of this account was not verified before, its other ways to sign in are removed, because
+// someone else may have created the account. A user whose address the provider did not verify must confirm it by
+// another sign-in.
 
 import Foundation
 import Identity

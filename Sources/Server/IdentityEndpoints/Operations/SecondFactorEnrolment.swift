@@ -4,7 +4,7 @@ import Identity
 import JSON
 
 extension IdentityCall {
-  /// The first factors that a second factor cannot extend.
+  /// The first factors to which no second factor can be added.
   private static let ineligibleProviders = ["anonymous", "phone", "custom", "gameCenter"]
 
   private static let unsupportedFirstFactor = IdentityError.rejected(
@@ -109,10 +109,10 @@ extension IdentityCall {
 
   private func completeEnrolment() async throws -> JSONObject {
     let newID = RandomText.identifier(28)
-    let failure = Failures()
+    let failure = ReportedError()
     let grant = try await write { transaction -> TokenGrant? in
       var (account, token) = try self.enrollingAccount(transaction.reader)
-      // The error of an account that cannot enrol must not depend on the code.
+      // The error for an account that cannot enrol must not depend on the code.
       if !self.isEmulator { try self.checkVerified(account) }
       let kind: Account.SecondFactor.Kind
       if self.usesTOTP {
@@ -121,7 +121,7 @@ extension IdentityCall {
         let (session, code) = try self.phoneVerification()
         switch try self.verify(session: session, code: code, for: .enrolment, in: transaction) {
         case .failed(let error):
-          failure.set(error)
+          failure.report(error)
           return nil
         case .verified(let number):
           guard !account.secondFactors.contains(where: { $0.phoneNumber == number }) else {
@@ -141,7 +141,7 @@ extension IdentityCall {
       grant.includesExpiry = false
       return grant
     }
-    if let error = failure.first { throw error }
+    if let error = failure.error { throw error }
     var response = JSONObject()
     try await add(grant, to: &response)
     return response

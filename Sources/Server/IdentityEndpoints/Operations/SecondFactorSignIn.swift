@@ -1,4 +1,5 @@
-// Completes a sign-in by a second factor. The first factor's state is in a sealed token, the pending credential.
+// Completes a sign-in with a second factor. A sealed token, the pending credential, contains the state after the first
+// factor.
 
 import Identity
 import JSON
@@ -73,20 +74,20 @@ extension IdentityCall {
     let phone = usesTOTP ? nil : try phoneVerification()
     let totp = usesTOTP ? try totpVerification() : nil
     let pending = try pending(text)
-    // An attacker with the password can begin any number of sign-ins, so the codes are counted for the account.
+    // An attacker who knows the password can begin any number of sign-ins, so guesses of codes are counted per account.
     let key = AttemptLimiter.Key(
       .secondFactor, project: projectID, tenant: tenantID ?? "", account: pending.session.localID)
     return try await countingGuess(key) {
-      let failure = Failures()
+      let failure = ReportedError()
       let response = try await self.completeSecondFactor(pending, phone, totp, failure)
-      if let error = failure.first { throw error }
+      if let error = failure.error { throw error }
       return response
     }
   }
 
   private func completeSecondFactor(
     _ pending: Pending, _ phone: (session: String, code: String)?, _ totp: (id: String, code: String)?,
-    _ failure: Failures
+    _ failure: ReportedError
   ) async throws -> JSONObject {
     try await signIn { transaction, _ in
       var account = try self.account(pending, transaction.reader)
@@ -96,7 +97,7 @@ extension IdentityCall {
           session: phone.session, code: phone.code, for: .secondFactor, in: transaction)
         {
         case .failed(let error):
-          failure.set(error)
+          failure.report(error)
           return .respond([:])
         case .verified(let number):
           guard let enrolled = account.secondFactors.first(where: { $0.phoneNumber == number }) else {

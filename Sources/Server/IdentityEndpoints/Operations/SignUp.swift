@@ -1,5 +1,5 @@
-// Creates accounts: anonymous ones and ones with a password by clients, any kind by administrators. With an ID token, the
-// operation adds an address and a password to the token's account.
+// Creates accounts. Clients can create anonymous accounts and accounts with a password, administrators any account.
+// With an ID token, the operation adds an address and a password to the token's account.
 
 import Identity
 import JSON
@@ -9,12 +9,12 @@ extension IdentityCall {
   func signUp() async throws -> JSONObject {
     guard !body.has("idToken"), !isPrivileged else { return try await addOrCreateAccount() }
     // A new account counts before its password is hashed, so that one client cannot occupy the hasher with sign-ups.
-    guard services.newAccounts.begin(client, at: now) else {
+    guard services.newAccountLimiter.begin(client, at: now) else {
       throw IdentityError.rejected(
         "TOO_MANY_ATTEMPTS_TRY_LATER", "Too many accounts were created from this device. Try again later.")
     }
     do { return try await addOrCreateAccount() } catch {
-      services.newAccounts.refund(client, at: services.clock.milliseconds)
+      services.newAccountLimiter.refund(client, at: services.clock.milliseconds)
       throw error
     }
   }
@@ -29,8 +29,8 @@ extension IdentityCall {
     // In production a weak password gets the same error whether or not the address has an account.
     if !isEmulator, let text = body.text("password") { try checkStrength(text) }
     if let email {
-      // Checked again in the transaction. This check precedes those of the password, which is hashed outside
-      // of the transaction.
+      // The transaction repeats this check. It comes before the checks of the password, which is hashed outside of the
+      // transaction.
       let isTaken = try await read { try $0.account(email: email, in: self.tenantID) != nil }
       if isTaken { throw IdentityError.rejected("EMAIL_EXISTS") }
     }
@@ -78,8 +78,8 @@ extension IdentityCall {
     }
   }
 
-  /// Checks that a client may add an address and its way to sign in to an existing account: an old or stolen token must not
-  /// take the account over. A stored address is replaced by ``update()`` only.
+  /// Checks that a client may add an address, and with it a way to sign in, to an existing account. An old or stolen
+  /// token must not be sufficient to take over the account. Only ``update()`` replaces a stored address.
   func checkMaySetEmail(
     of account: Account, to email: String?, _ token: IDToken
   ) throws(IdentityError) {
@@ -88,7 +88,8 @@ extension IdentityCall {
     if let current = account.email, current != email { throw .rejected("OPERATION_NOT_ALLOWED") }
   }
 
-  /// The provider of the session that the operation begins; nil for an administrator's request, which begins none.
+  /// The provider of the session that the operation begins; nil for an administrator's request, which begins no
+  /// session.
   private func signUpProvider() throws(IdentityError) -> String? {
     if isPrivileged {
       if body.has("idToken"), body.text("localId") != nil {
@@ -107,7 +108,8 @@ extension IdentityCall {
     return "password"
   }
 
-  /// Sets the profile of a new account. Anonymous users have none, and only administrators may set the rest.
+  /// Sets the profile of a new account. Anonymous users have no profile, and only administrators may set the other
+  /// members.
   private func applySignUp(
     to account: inout Account, _ provider: String?, _ reader: IdentityReader
   ) throws {

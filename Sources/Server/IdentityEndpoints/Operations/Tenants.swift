@@ -60,7 +60,7 @@ extension IdentityCall {
     return try await read { self.json(try self.storedTenant($0)) }
   }
 
-  /// `tenants/{tenant}` (PATCH). Without a mask, the members that are absent get their defaults.
+  /// `tenants/{tenant}` (PATCH). Without a mask, absent members are set to their defaults.
   func updateTenant() async throws -> JSONObject {
     let mask = target["updateMask"].flatMap { $0.isEmpty ? nil : $0 }
     return try await write { transaction in

@@ -1,4 +1,4 @@
-// Continues a session: a refresh token becomes a new ID token with the current profile and custom claims.
+// Refreshes tokens: exchanges a refresh token for a new ID token with the current profile and custom claims.
 
 import Identity
 import JSON

@@ -1,5 +1,5 @@
-// Changes accounts: users their own profile, address, password and providers; administrators everything; and the holder of
-// an action code the address that the code confirms.
+// Updates accounts. A user can change its profile, address, password and providers; an administrator can change
+// everything. The holder of an action code can change the address that the code confirms.
 
 import Identity
 package import JSON
@@ -13,7 +13,7 @@ extension IdentityCall {
     var token: IDToken?
     var newEmail: String?
     var revokesTokens = false
-    /// The address from which the account moved, to which the change can be undone.
+    /// The address before the change, which an undo restores.
     var changedEmail: String?
   }
 
@@ -71,7 +71,7 @@ extension IdentityCall {
     return response
   }
 
-  /// The hash of the new password. The caller is checked before the password.
+  /// The hash of the new password; nil if the body has none. Checks the caller before the password.
   private func newPassword() async throws -> StoredPassword? {
     guard let text = body.text("password") else { return nil }
     // In production a weak password gets the same error whether or not the new address has an account.
@@ -244,9 +244,9 @@ extension IdentityCall {
 
   /// The account that a code changes.
   ///
-  /// In production a code is valid only for the account for which it was made: another account may have its address
-  /// now. A change of the address needs the rights of the session that requested it, so the code ends with that
-  /// session. An undo stays valid without the session, because an attacker can end sessions. It ends when another
+  /// In production a code is valid only for the account for which it was made, because another account may have its
+  /// address now. A change of the address needs the rights of the session that requested it, so the code ends with that
+  /// session. An undo remains valid without the session, because an attacker can end sessions. It ends when another
   /// user proves ownership of the address.
   private func account(of code: OutOfBandCode, _ reader: IdentityReader) throws -> Account {
     let found: Account?

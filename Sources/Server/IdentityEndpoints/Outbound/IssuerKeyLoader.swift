@@ -1,10 +1,10 @@
-// Fetches the keys of the issuers whose tokens the databases accept, in the background.
+// Loads the keys of the issuers whose tokens the databases accept, in the background.
 //
-// Keys are fetched at the start, once an hour, and when a token names an unknown key. An issuer that does not answer keeps
-// its keys for a day.
+// Keys are fetched at the start, once an hour, and when a token names an unknown key. The keys of an issuer that does
+// not respond are kept for a day.
 //
-// Invariant: an issuer receives at most one request per `retrySeconds`, whatever tokens arrive. A fetch has a time and a size
-// limit, and its address is the configured one.
+// Invariant: an issuer receives at most one request per `retrySeconds`, even if many tokens name unknown keys. A fetch
+// has a time and a size limit, and its address is the configured one.
 
 package import Identity
 import Locking
@@ -16,7 +16,7 @@ package final class IssuerKeyLoader: Sendable {
     /// Seconds since the Unix epoch of the last success; nil for none.
     var succeededAt: Int64?
     /// Seconds since the Unix epoch of the last attempt; nil for none.
-    var triedAt: Int64?
+    var attemptedAt: Int64?
   }
 
   /// Seconds after which keys are fetched again.
@@ -65,7 +65,7 @@ package final class IssuerKeyLoader: Sendable {
     }
   }
 
-  /// Fetches the keys that are due. Issuers do not wait for each other.
+  /// Fetches the keys that are due, from all issuers concurrently.
   package func refresh() async {
     await withTaskGroup { group in
       for index in issuers.issuers.indices where isDue(index) {
@@ -78,11 +78,11 @@ package final class IssuerKeyLoader: Sendable {
     let now = clock.milliseconds / 1000
     return fetches.withLock { fetches in
       let last = fetches[index]
-      if let triedAt = last.triedAt, now - triedAt < Self.retrySeconds { return false }
+      if let attemptedAt = last.attemptedAt, now - attemptedAt < Self.retrySeconds { return false }
       let isRequested = issuers.takeRequest(of: index)
       let isFresh = last.succeededAt.map { now - $0 < Self.refreshSeconds } ?? false
       guard isRequested || !isFresh else { return false }
-      fetches[index].triedAt = now
+      fetches[index].attemptedAt = now
       return true
     }
   }

@@ -1,6 +1,7 @@
-// Sends HTTP requests to addresses of the configuration: blocking functions, webhooks, and keys of other issuers.
+// Sends HTTP requests to configured URLs: blocking functions, webhooks, and keys of other issuers.
 //
-// Invariant: a request ends within its time and reads at most `maximumBytes` of the response. Redirects are not followed.
+// Invariant: a request ends within its time limit and reads at most `maximumBytes` of the response. Redirects are not
+// followed.
 
 import Foundation
 import NIOConcurrencyHelpers
@@ -18,7 +19,7 @@ package final class OutboundHTTP: Sendable {
     package var body: [UInt8]
   }
 
-  /// A request that got no response.
+  /// The failure of a request without a complete response.
   package struct Failure: Error, Sendable, CustomStringConvertible {
     package var description: String
   }

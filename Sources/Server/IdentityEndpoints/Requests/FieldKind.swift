@@ -1,7 +1,7 @@
-// The types of the members of request bodies, and the conversion of a body to them.
+// A field kind is the type of a member of a request body. It converts values to this type.
 //
-// The conversion is lenient as the hosted product is. Unknown members are ignored, snake_case names are accepted, numbers
-// become strings where a string is expected, and numbers of enumerations become their words.
+// The conversion is as lenient as in the hosted product. Unknown members are ignored, snake_case names are accepted,
+// numbers become strings where a string is expected, and numbers of enumeration values become their names.
 
 import Identity
 import JSON
@@ -14,7 +14,7 @@ indirect enum FieldKind: Sendable {
   case int
   /// A number of 64 bits, which JSON writes as a string.
   case decimal
-  /// One of these words, whose position is their number.
+  /// A value of an enumeration with these names. The number of a name is its position.
   case word([String])
   case list(FieldKind)
   case object([String: FieldKind])

@@ -1,4 +1,4 @@
-// Encoding and decoding of `application/x-www-form-urlencoded` text: queries of links, and bodies of forms.
+// Encodes and decodes `application/x-www-form-urlencoded` text: queries of links, and bodies of forms.
 
 import Identity
 import Ports
@@ -14,9 +14,10 @@ package enum FormText {
   package static func decode(_ text: some StringProtocol) -> [(name: String, value: String)]? {
     var pairs: [(name: String, value: String)] = []
     for pair in text.split(separator: "&") {
-      let sides = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      guard let name = RequestTarget.decode(Substring(sides[0]), plusIsSpace: true),
-        let value = RequestTarget.decode(sides.count > 1 ? Substring(sides[1]) : "", plusIsSpace: true)
+      let nameAndValue = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      guard let name = RequestTarget.decode(Substring(nameAndValue[0]), plusIsSpace: true),
+        let value = RequestTarget.decode(
+          nameAndValue.count > 1 ? Substring(nameAndValue[1]) : "", plusIsSpace: true)
       else { return nil }
       pairs.append((name, value))
     }

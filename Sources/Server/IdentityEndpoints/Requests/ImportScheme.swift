@@ -1,4 +1,4 @@
-// Reads the hash options of an import: the names and encodings of `auth:import` and the Admin SDKs.
+// Reads the password scheme of an import from the hash options that `auth:import` and the Admin SDKs send.
 
 import Identity
 import JSON

@@ -8,7 +8,7 @@ enum RequestFields {
   ]
 
   private static func fields(_ fields: [String: FieldKind]) -> [String: FieldKind] {
-    fields.merging(target) { own, _ in own }
+    fields.merging(target) { declared, _ in declared }
   }
 
   private static let multiFactorState: FieldKind = .word([

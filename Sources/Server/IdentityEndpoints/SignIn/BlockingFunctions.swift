@@ -1,11 +1,12 @@
-// Blocking functions: functions of the project that a sign-in calls over HTTP, and that can change or reject the user.
-// The request has the form `{"data":{"jwt":"…"}}`; the response may contain changes of the account as `userRecord`.
+// Calls blocking functions: functions of the project that receive each sign-in over HTTP, and that can change or reject
+// the user. The request has the form `{"data":{"jwt":"…"}}`; the response may contain changes of the account as
+// `userRecord`.
 
 package import Identity
 package import JSON
 
-/// A call of a blocking function that a transaction needs before it can continue. The transaction throws it and runs
-/// again with the result.
+/// A call of a blocking function that a transaction needs before it can continue. The transaction throws the request,
+/// and runs again with the function's result.
 package struct BlockingFunctionRequest: Error, Sendable {
   fileprivate let event: ProjectSettings.BlockingEvent
   fileprivate let uri: String

@@ -1,5 +1,5 @@
-// Counts attempts to guess a verification code for the account or phone number that it protects. A session allows a few
-// attempts only, but an attacker can begin any number of sessions.
+// Counts guesses of verification codes per account or phone number. A session allows only a few attempts, but an
+// attacker can begin any number of sessions.
 
 import Identity
 import JSON
@@ -10,14 +10,14 @@ extension IdentityCall {
   func countingGuess(
     _ key: AttemptLimiter.Key, _ operation: () async throws -> JSONObject
   ) async throws -> JSONObject {
-    try services.attempts.begin(key, at: now)
+    try services.attemptLimiter.begin(key, at: now)
     do {
       let response = try await operation()
-      services.attempts.end(key, .correct, at: services.clock.milliseconds)
+      services.attemptLimiter.end(key, .correct, at: services.clock.milliseconds)
       return response
     } catch {
       let isWrong = (error as? IdentityError)?.message == "INVALID_CODE"
-      services.attempts.end(key, isWrong ? .wrong : .undecided, at: services.clock.milliseconds)
+      services.attemptLimiter.end(key, isWrong ? .wrong : .undecided, at: services.clock.milliseconds)
       throw error
     }
   }

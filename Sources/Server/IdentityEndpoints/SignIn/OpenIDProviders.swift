@@ -1,6 +1,6 @@
 // Verifies ID tokens of OpenID Connect providers that the operator configured.
 //
-// The keys of a provider are fetched from its configured address, never from one that a token names. A fetch has a time
+// The keys of a provider are fetched from its configured URL, never from a URL that a token names. A fetch has a time
 // and a size limit. A token with an unknown key causes at most one fetch a minute.
 //
 // Invariant: a token is accepted only from a configured issuer, for a configured audience, within its times.
@@ -18,7 +18,7 @@ package final class OpenIDProviders: ProviderVerifier {
     package var issuer: String
     /// The allowed values of the tokens' claim `aud`: the client IDs of the apps.
     package var audiences: [String]
-    /// The address of the provider's keys: a JSON Web Key Set, or an object of certificates.
+    /// The URL of the provider's keys: a JSON Web Key Set, or an object of certificates.
     package var keysURL: String
 
     /// Creates a configuration.
@@ -34,7 +34,7 @@ package final class OpenIDProviders: ProviderVerifier {
     /// Seconds since the Unix epoch.
     var fetchedAt: Int64 = 0
     /// Seconds since the Unix epoch of the last attempt.
-    var triedAt: Int64 = 0
+    var attemptedAt: Int64 = 0
   }
 
   /// Seconds after which keys are fetched again.
@@ -108,8 +108,8 @@ package final class OpenIDProviders: ProviderVerifier {
       var entry = keys[provider.keysURL] ?? Keys()
       let known = entry.byID[id]
       let isStale = now - entry.fetchedAt > Self.refreshSeconds
-      let fetches = (known == nil || isStale) && now - entry.triedAt >= Self.retrySeconds
-      if fetches { entry.triedAt = now }
+      let fetches = (known == nil || isStale) && now - entry.attemptedAt >= Self.retrySeconds
+      if fetches { entry.attemptedAt = now }
       keys[provider.keysURL] = entry
       return (known, fetches)
     }
@@ -118,7 +118,7 @@ package final class OpenIDProviders: ProviderVerifier {
       response.status == 200, let fetched = PublishedKeys.parse(response.body)
     else { return known }
     return keys.withLock { keys in
-      keys[provider.keysURL] = Keys(byID: fetched, fetchedAt: now, triedAt: now)
+      keys[provider.keysURL] = Keys(byID: fetched, fetchedAt: now, attemptedAt: now)
       return fetched[id]
     }
   }

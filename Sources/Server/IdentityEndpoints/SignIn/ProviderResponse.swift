@@ -1,5 +1,5 @@
-// The response of an identity provider (IdP), which a client passes on: an ID token, an access token, or a SAML assertion.
-// An emulator accepts tokens that tests make up: unsigned JSON Web Tokens, and strict JSON objects.
+// The response of an identity provider (IdP), which a client forwards: an ID token, an access token, or a SAML
+// assertion. An emulator accepts invented tokens: unsigned JSON Web Tokens, and strict JSON objects.
 
 import Identity
 import JSON
@@ -38,7 +38,7 @@ struct ProviderResponse: Sendable {
     }
     let verified = claims["email_verified"]
     isEmailVerified = verified?.bool ?? (verified?.string == "true")
-    // The assertions of a SAML provider are trusted for its addresses.
+    // The address in a SAML assertion counts as verified.
     if saml != nil { isEmailVerified = email != nil }
     displayName = claims["name"]?.string
     photoURL = claims["picture"]?.string

@@ -3,16 +3,18 @@
 import Identity
 package import JSON
 
-/// Turns the parameters of a provider's response into a user.
+/// Verifies the tokens of a provider's response and reads its user.
 package protocol ProviderVerifier: Sendable {
-  /// Returns the user of a response.
-  /// - Parameter parameters: the decoded parameters, such as `providerId` and `id_token`.
+  /// Returns the claims of a response. A production server verifies them.
+  /// - Parameter provider: the ID of the provider, such as `google.com`.
   func claims(
     provider: String, idToken: String?, accessToken: String?, nonce: String?, project: String, now: Int64
   ) async throws -> JSONObject
 }
 
 extension ProviderVerifier {
+  /// The user of a provider's response.
+  /// - Parameter parameters: the decoded parameters, such as `providerId` and `id_token`.
   func user(of parameters: [String: String], call: IdentityCall) async throws -> ProviderResponse {
     guard let provider = parameters["providerId"]?.lowercased(), !provider.isEmpty else {
       throw IdentityError.rejected(
@@ -38,7 +40,7 @@ extension ProviderVerifier {
   }
 }
 
-/// The providers of an emulator: tests make up their tokens, which are not verified.
+/// The providers of an emulator. Their tokens may be invented, and are not verified.
 package struct EmulatorProviders: ProviderVerifier {
   /// Creates the providers of an emulator.
   package init() {}

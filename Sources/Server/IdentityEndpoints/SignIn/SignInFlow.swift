@@ -1,5 +1,6 @@
-// The sign-in flow: the steps that every sign-in has in common. An operation finds or creates the account (the first
-// factor). The flow then requires a second factor, calls the blocking functions of the project, and grants tokens.
+// Runs the sign-in flow: the steps that all sign-ins have in common. An operation finds or creates the account (the
+// first factor). The flow then requires a second factor, calls the blocking functions of the project, and grants
+// tokens.
 //
 // Blocking functions are HTTP calls, which cannot run inside a transaction. The flow therefore runs the operation again
 // with the result of `beforeCreate`, and runs `beforeSignIn` between two transactions.
@@ -48,8 +49,8 @@ extension IdentityCall {
   }
 
   /// Runs a sign-in.
-  /// - Parameter first: finds or creates the account. It may run twice, with the result of `beforeCreate` the second
-  ///   time.
+  /// - Parameter first: finds or creates the account. It may run twice; the second time it receives the result of
+  ///   `beforeCreate`.
   package func signIn(
     _ first: @escaping @Sendable (IdentityTransaction, BlockingResult?) throws -> SignInStep
   ) async throws -> JSONObject {

@@ -1,5 +1,6 @@
-// The tokens that a completed operation gives to its client. The transaction decides their contents; they are encoded
-// after its commit, because a signature takes about a millisecond and would delay the commits of all databases.
+// A token grant holds the contents of the tokens that an operation returns to its client. The transaction decides the
+// contents. The tokens are encoded after its commit, because a signature takes about a millisecond and would delay the
+// commits of all databases.
 
 package import Identity
 package import JSON
@@ -13,7 +14,7 @@ package struct TokenGrant: Sendable {
 }
 
 extension IdentityCall {
-  /// Decides the tokens of a session of an account, and records the time.
+  /// Decides the contents of the tokens of an account's session, and records the time in the account.
   package func grant(
     _ session: RefreshToken, _ account: inout Account, in transaction: IdentityTransaction
   ) throws -> TokenGrant {

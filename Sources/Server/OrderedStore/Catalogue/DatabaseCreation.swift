@@ -10,14 +10,17 @@ final class DatabaseCreation: Sendable {
   typealias FirstRows = @Sendable (any SequencedTransaction) throws -> Void
 
   private let firstRows = Guarded<FirstRows?>(nil)
-  private let begin: @Sendable () -> Void
+  private let registerDatabase: @Sendable () -> Void
   private let addEntry: @Sendable (any EngineBatch) -> Void
 
   /// - Parameters:
-  ///   - begin: registers the database as existing. Called once, before the commit is submitted.
+  ///   - registerDatabase: registers the database as existing. Called once, before the commit is submitted.
   ///   - addEntry: adds the catalogue entry to a batch. Called under the lock of the pipeline.
-  init(begin: @escaping @Sendable () -> Void, addEntry: @escaping @Sendable (any EngineBatch) -> Void) {
-    self.begin = begin
+  init(
+    registerDatabase: @escaping @Sendable () -> Void,
+    addEntry: @escaping @Sendable (any EngineBatch) -> Void
+  ) {
+    self.registerDatabase = registerDatabase
     self.addEntry = addEntry
   }
 
@@ -28,7 +31,7 @@ final class DatabaseCreation: Sendable {
   func writeFirstRows(to state: SequencedState) throws { try firstRows.withLock { $0 }?(state) }
 
   /// Registers the database as existing.
-  func start() { begin() }
+  func register() { registerDatabase() }
 
   /// Adds the catalogue entry to the batch of the first commit.
   func add(to batch: any EngineBatch) { addEntry(batch) }

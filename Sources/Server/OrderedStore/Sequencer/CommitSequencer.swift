@@ -202,7 +202,7 @@ final class CommitSequencer: @unchecked Sendable {
   private func takeCreation() -> DatabaseCreation? {
     guard isProvisional, let creation else { return nil }
     isProvisional = false
-    creation.start()
+    creation.register()
     return creation
   }
 

@@ -3,19 +3,19 @@
 // Counting is cheap once an expression has had its usual values: a boolean increments a counter, and another value is
 // compared with the known ones. Only a new value is written as JSON.
 //
-// Invariant: the memory is bounded: an expression keeps a few distinct values, each of bounded size. Further values are
-// counted without being distinguished.
+// Invariant: the memory is bounded, because a few distinct values are kept for an expression, each of bounded size.
+// Further values are counted without being distinguished.
 
 import JSON
 import Locking
 
 /// A value of an expression, or why it has none.
 protocol CoveredOutcome: Sendable {
-  /// The form in reports.
+  /// The JSON form in coverage reports.
   var coverageValue: JSONValue { get }
   /// The boolean; nil for other outcomes.
   var boolean: Bool? { get }
-  /// Whether comparing takes time, as for a text or a map. Such an outcome is not compared when the list is full.
+  /// Whether a comparison takes long, as for a string or a map. Such an outcome is not compared when the list is full.
   var isCostly: Bool { get }
   /// An outcome of the same form that takes little memory; nil if there is none.
   var compactForm: Self? { get }
@@ -39,7 +39,7 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
   /// The values of one expression, with the outcomes that they come from.
   private struct Counter {
     var values = CoveredValues()
-    /// The outcome of each distinct value; nil for a large one.
+    /// The outcome of each distinct value; nil for an outcome without a compact form.
     var outcomes: [Outcome?] = []
     /// The indices of `true` and `false` among the distinct values; -1 for none.
     var booleans: (isFalse: Int, isTrue: Int) = (-1, -1)
@@ -81,13 +81,13 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
   }
 
   private struct State {
-    /// By the index of the expression.
+    /// The values of expressions, by the index of the expression.
     var expressions: [Counter] = []
-    /// By the position of the rule.
+    /// The values of rules, by the position of the rule.
     var rules: [SourcePosition: Counter] = [:]
   }
 
-  /// The distinct values that an expression keeps.
+  /// The maximum number of distinct values that are kept for an expression.
   private static var maximumDistinct: Int { 10 }
 
   private let state = Guarded(State())

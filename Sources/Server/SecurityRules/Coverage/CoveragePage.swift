@@ -1,5 +1,5 @@
-// Writes a coverage report as a page. Everything from the rules file and from values is escaped, and the page has no
-// script.
+// Writes a coverage report as an HTML page. The page has no script, and escapes the text of the rules file and of
+// values.
 
 import JSON
 
@@ -11,7 +11,7 @@ struct CoveragePage {
 
   init(_ source: String) { self.source = Array(source.unicodeScalars) }
 
-  /// Adds an expression and those in it.
+  /// Adds an expression and the expressions inside it.
   mutating func add(_ node: CoverageReport.Node) {
     let values = node.values
     let state = values.total == 0 ? "never" : "seen"
@@ -25,7 +25,7 @@ struct CoveragePage {
     for child in node.children { add(child) }
   }
 
-  /// The page.
+  /// The page as HTML.
   func html(title: String) -> String {
     var text = ""
     for (offset, scalar) in source.enumerated() {

@@ -1,5 +1,5 @@
 // The coverage report lists the expressions of a rules file with the values that they had, as a tree. Its JSON form is
-// that of Google's emulator.
+// the same as in Google's emulator.
 
 package import JSON
 

@@ -13,13 +13,13 @@ struct CoverageValueWriter {
   /// The number of values that may still be written.
   private var remaining = 200
 
-  /// The form of a value.
+  /// The JSON form of a value.
   static func json(_ value: RuleValue) -> JSONValue {
     var writer = CoverageValueWriter()
     return writer.write(value, depth: 0)
   }
 
-  /// The form of an expression without a value.
+  /// The JSON form of an expression without a value.
   static let undefined = JSONValue.object(["undefined": .object([:])])
 
   static func text(_ text: String) -> JSONValue {

@@ -1,4 +1,4 @@
-// The outcomes of expressions of both rule languages, as coverage counts and reports them.
+// Adapts the outcomes of expressions of both rule languages to coverage, which compares, counts and reports them.
 
 import Access
 import JSON

@@ -1,10 +1,10 @@
-// The values of `debug()` as text. Google's emulator prints them in the text form of protocol buffers; so does this one,
-// after the position of the call.
+// Writes the values of `debug()` as text. As in Google's emulator, a value has the text form of protocol buffers. The
+// position of the call precedes it.
 
 import FirestoreModel
 
 extension FirestoreRuleset {
-  /// The number of calls of one decision whose values are kept.
+  /// The maximum number of `debug()` calls of one evaluation whose values are written.
   private static let maximumCount = 100
 
   /// The texts of the calls of `debug()` in an evaluation, in the order of evaluation.
@@ -83,7 +83,7 @@ package struct DebugTextWriter {
     }
   }
 
-  /// Members with the value 0 are left out, as in every message.
+  /// Omits members with the value 0, as every protocol buffer message does.
   private mutating func time(_ seconds: Int64, _ nanoseconds: Int32) {
     if seconds != 0 { add("seconds: \(seconds)") }
     if nanoseconds != 0 { add("nanos: \(nanoseconds)") }

@@ -96,7 +96,8 @@ extension RuleProgram {
     return false
   }
 
-  /// The expressions directly inside an expression, in the order of reports: that of the file, except for `x in y`.
+  /// The expressions directly inside an expression, in the order of reports. This is the order of the file, except for
+  /// `x in y`.
   fileprivate func parts(of node: Int32) -> [Int32] {
     switch nodes[Int(node)] {
     case .constant, .undeclared, .local, .wildcard, .request, .requestMember, .resource: []

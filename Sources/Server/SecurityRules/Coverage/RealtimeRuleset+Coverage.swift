@@ -1,14 +1,14 @@
-// Reports the coverage of a ruleset of the Realtime Database. A root is a rule; its expressions are nested by their
-// positions.
+// Reports the coverage of a ruleset of the Realtime Database. Each rule is a root of the report; its expressions are
+// nested by their positions.
 
 import RealtimeModel
 
 extension RealtimeRuleset {
-  /// The coverage of the rules since they were released; nil if the file does not compile any more.
+  /// The coverage of the rules since they were released; nil if the file no longer compiles.
   package var coverage: CoverageReport? {
     guard let marked = inspection.markedRuleset() else { return nil }
     let text = RuleSourceText(file.text, columnsAreUTF16: true)
-    let roots = marked.sites.map { rule in
+    let roots = marked.rulesInFileOrder.map { rule in
       let start = SourcePosition(line: rule.line, column: rule.column)
       let values = inspection.counts.values(ofRule: start)
       var nodes = rule.marks.sorted { marked.marks[$0].precedes(marked.marks[$1]) }[...]

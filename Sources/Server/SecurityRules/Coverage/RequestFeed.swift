@@ -1,7 +1,7 @@
 // The request feed publishes the decisions about requests to Firestore in the form of Google's emulator, whose web
 // interface shows them. Only emulators have a feed.
 //
-// Without a subscriber a record costs an allocation: its JSON is written when a subscriber receives it.
+// Without a subscriber, a record costs only an allocation, because its JSON is written when a subscriber receives it.
 //
 // Invariant: a subscriber never delays a request. Records are handed over without waiting. The last records retain
 // documents of bounded size.
@@ -65,7 +65,7 @@ package final class RequestFeed: Sendable {
   /// Adds a subscriber. Its first message is the list of the last records, each further message one record.
   /// - Parameter receive: receives messages as JSON, on any thread and in order. It must be quick and must not call the
   ///   feed.
-  /// - Returns: the number by which the subscription ends.
+  /// - Returns: the number of the subscription, for ``unsubscribe(_:)``.
   package func subscribe(_ receive: @escaping @Sendable ([UInt8]) -> Void) -> Int {
     state.withLock { state in
       let id = state.nextID
@@ -126,7 +126,7 @@ package final class RequestFeed: Sendable {
     ])
   }
 
-  /// The ID of a record in the form of a UUID of version 8, which leaves its bits to the application.
+  /// The ID of a record in the form of a UUID of version 8, whose bits the application defines.
   private func id(of record: Record) -> String {
     var bytes = [UInt8](repeating: 0, count: 16)
     for index in 0..<8 {
@@ -157,7 +157,7 @@ extension StepEvaluation {
     return context
   }
 
-  /// The weight of the documents of the request; any number above `limit` if it exceeds that.
+  /// The weight of the documents of the request; any number above `limit` if the weight exceeds `limit`.
   fileprivate func weight(limit: Int) -> Int {
     var weight = 0
     var values: [RuleValue?] = [request.newResource]

@@ -1,16 +1,17 @@
-// The denial log keeps the last denied operations of one database in memory, for its operators.
+// The denial log keeps the last denied operations of one database in memory, so that the server's operators can read
+// them.
 //
-// Invariant: the log never exceeds its limits of entries and bytes; the oldest entries make room. Explaining denials
-// costs a bounded share of time: above the rate, denials are counted but not kept.
+// Invariant: the log never exceeds its limits of entries and bytes; it removes the oldest entries first. Explanations
+// take a bounded share of time: above a rate, denials are only counted.
 
 package import JSON
 import Locking
 
 /// A denied operation.
 package struct DenialEntry: Sendable {
-  /// Numbers the denials of a log from 1.
+  /// The number of the denial in its log, from 1.
   package let id: Int64
-  /// The denial as operators read it, encoded as JSON without ``id``.
+  /// The members of the denial's JSON for operators, without ``id``.
   package let members: JSONObject
   /// The recorded request, to decide it again; nil if it was not kept.
   package let request: RecordedRequest?
@@ -57,7 +58,7 @@ package final class DenialLog: Sendable {
   /// The second of the last denial.
   var lastSecond: Int64 { state.withLock { $0.second } }
 
-  /// Whether a denial is explained and kept. Counts it otherwise.
+  /// Whether to explain and keep a denial. If not, the denial is counted as omitted.
   /// - Parameter microseconds: the time of the denial.
   func admit(at microseconds: Int64) -> Bool {
     state.withLock { state in
@@ -98,7 +99,7 @@ package final class DenialLog: Sendable {
 
   /// Entries, the newest first.
   /// - Parameters:
-  ///   - id: the entry before which they begin; nil for the newest.
+  ///   - id: only entries before this number are returned; nil to begin with the newest.
   ///   - count: the maximum number of entries.
   package func entries(before id: Int64?, count: Int) -> [DenialEntry] {
     state.withLock { state in
@@ -106,7 +107,7 @@ package final class DenialLog: Sendable {
     }
   }
 
-  /// An entry; nil if it is not kept any more.
+  /// The entry with a number; nil if the log no longer keeps it.
   package func entry(_ id: Int64) -> DenialEntry? {
     state.withLock { state in state.entries.first { $0.id == id } }
   }

@@ -6,9 +6,9 @@ import JSON
 
 /// Writes the members of a denial.
 enum DenialMembers {
-  /// The maximum size of the claims that are shown, in bytes of JSON.
+  /// The maximum size of the claims in a denial, in bytes of JSON.
   private static let maximumClaimsBytes = 4 << 10
-  /// The maximum number of paths and of fields that are shown.
+  /// The maximum number of paths, and of fields, in a denial.
   static let maximumNames = 20
 
   /// The members that every denial has.

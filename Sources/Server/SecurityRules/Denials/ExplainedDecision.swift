@@ -1,5 +1,5 @@
-// Explains why the rules of either product denied an operation, in one form for logs and endpoints. It is never sent
-// to a client, because it contains values of stored documents.
+// Explains why the rules of either product denied an operation, in one form for logs and endpoints. An explanation is
+// never sent to a client, because it contains values of stored documents.
 
 import FirestoreModel
 package import JSON
@@ -83,7 +83,7 @@ extension SourcePosition {
 }
 
 extension ExplainedDecision {
-  /// The form of an explanation of Firestore rules.
+  /// Converts an explanation of a denial by Firestore rules.
   init(_ explanation: DenialExplanation) {
     method = explanation.method.rawValue
     path = explanation.path.description
@@ -97,7 +97,7 @@ extension ExplainedDecision {
 }
 
 extension ExplainedFault {
-  /// The form of a fault of Firestore rules.
+  /// Converts a fault of Firestore rules.
   fileprivate init(_ fault: RuleFault, at position: SourcePosition?) {
     text = fault.text
     self.position = position

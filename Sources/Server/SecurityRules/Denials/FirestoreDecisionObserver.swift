@@ -1,5 +1,5 @@
-// Records denied operations of one Firestore database, and in an emulator the coverage, the feed and the values of
-// `debug()` of all decisions.
+// Records the denied operations of one Firestore database. An emulator's observer also counts the coverage of all
+// decisions, publishes them in the request feed, and reports the values of `debug()`.
 
 package import Access
 package import FirestoreModel
@@ -29,7 +29,7 @@ package struct FirestoreDecisionObserver: DecisionObserver {
     self.now = now
   }
 
-  /// Whether coverage is recorded.
+  /// Whether the observer also receives decisions that allow: the feed and the coverage need them.
   package var observesAllowed: Bool { feed != nil }
 
   package func observe(
@@ -74,11 +74,11 @@ package struct FirestoreDecisionObserver: DecisionObserver {
     guard let explanation = try? ruleset.explain(part.operation, context) else { return nil }
     members["decision"] = ExplainedDecision(explanation).json
     members["data"] = .object(part.operation.summary(of: explanation.path))
-    let looked = documents.recorded.values.reduce(0) { $0 + RuleOperation.bytes($1) }
+    let lookupBytes = documents.recorded.values.reduce(0) { $0 + RuleOperation.bytes($1) }
     return .firestore(
       RecordedFirestoreRequest(
         part: part, database: database, principal: principal, time: view.time,
-        lookups: documents.recorded, bytes: part.operation.bytes + looked))
+        lookups: documents.recorded, bytes: part.operation.bytes + lookupBytes))
   }
 }
 

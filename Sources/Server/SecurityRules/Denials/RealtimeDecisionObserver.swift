@@ -1,4 +1,5 @@
-// Records denied operations of one Realtime Database, and in an emulator the coverage of all decisions.
+// Records the denied operations of one Realtime Database. An emulator's observer also counts the coverage of all
+// decisions.
 
 package import Access
 import JSON
@@ -9,7 +10,7 @@ package struct RealtimeDecisionObserver: DecisionObserver {
   private let namespace: String
   private let logs: DenialLogs<String>
   private let now: @Sendable () -> Int64
-  /// Whether the coverage of rules is recorded.
+  /// Whether the observer also receives decisions that allow: the coverage needs them.
   package let observesAllowed: Bool
 
   /// Makes an observer.

@@ -78,7 +78,8 @@ package struct RecordedFirestoreRequest: Sendable {
   }
 }
 
-/// Documents that rules look up: records those of a source, or answers from a record.
+/// Provides the documents that rules look up. With a source it reads and records them; without a source it returns
+/// recorded documents only.
 final class RecordedDocuments: RuleDocumentSource {
   struct Key: Hashable {
     let path: ResourcePath
@@ -88,7 +89,7 @@ final class RecordedDocuments: RuleDocumentSource {
   private let source: (any RuleDocumentSource)?
   private(set) var recorded: [Key: MapValue?]
 
-  /// - Parameter source: the documents to record; nil to answer from the record only.
+  /// - Parameter source: the documents to read and record; nil to return recorded documents only.
   init(source: (any RuleDocumentSource)?, recorded: [Key: MapValue?] = [:]) {
     self.source = source
     self.recorded = recorded
@@ -126,7 +127,7 @@ package struct RecordedTreeRequest: Sendable {
   }
 }
 
-/// A view of a tree: records the answers of another view, or answers from a record.
+/// A view of a tree. With a source it reads and records locations; without a source it returns recorded locations only.
 final class RecordedTree: TreeView {
   struct Key: Hashable {
     enum Question: Hashable {
@@ -160,7 +161,7 @@ final class RecordedTree: TreeView {
   private(set) var facts: [Key: Answer]
   private(set) var bytes = 0
 
-  /// - Parameter source: the view to record; nil to answer from the record only.
+  /// - Parameter source: the view to read and record; nil to return recorded locations only.
   init(source: (any TreeView)?, now: Int64, facts: [Key: Answer] = [:]) {
     self.source = source
     self.now = now

@@ -1,6 +1,6 @@
-// Checks a parsed rules file as Google's compiler does, in its stages: patterns; packages used as variables and the
-// nesting of expressions; then names, functions, arguments, types and regular expressions. A stage with errors ends the
-// check.
+// Checks a parsed rules file in the same stages as Google's compiler. The first stage checks patterns. The second
+// checks packages that are used as variables, and the nesting of expressions. The third checks names, functions,
+// arguments, types and regular expressions. If a stage finds errors, later stages do not run.
 
 /// Checks a syntax tree and collects the findings.
 struct Checker {
@@ -70,12 +70,12 @@ struct Checker {
   private mutating func checkNesting() {
     var roots = tree.allFunctions.flatMap { $0.lets.compactMap(\.value) + [$0.result] }
     for match in tree.allMatches { roots += match.allows.compactMap(\.condition) }
-    // An explicit stack: operator chains may be longer than the call stack allows.
+    // Uses an explicit stack, because a long chain of operators would overflow the call stack.
     var stack = roots.map { (id: $0, depth: 1, chain: 0) }
     while let (id, depth, chain) = stack.popLast() {
       let expression = tree[id]
-      let own = depth + expression.parentheses
-      guard own <= Self.maximumDepth, chain <= Self.maximumChain else {
+      let expressionDepth = depth + expression.parentheses
+      guard expressionDepth <= Self.maximumDepth, chain <= Self.maximumChain else {
         var position = expression.position
         position.column += max(0, min(expression.parentheses, Self.maximumDepth + 1 - depth))
         issues.append(
@@ -85,9 +85,9 @@ struct Checker {
       let children = expression.children
       switch expression.kind {
       case .member, .index, .slice, .method:
-        stack.append((children[0], own, chain + 1))
-        for child in children.dropFirst() { stack.append((child, own + 1, 0)) }
-      default: for child in children { stack.append((child, own + 1, 0)) }
+        stack.append((children[0], expressionDepth, chain + 1))
+        for child in children.dropFirst() { stack.append((child, expressionDepth + 1, 0)) }
+      default: for child in children { stack.append((child, expressionDepth + 1, 0)) }
       }
     }
   }

@@ -4,11 +4,11 @@ struct FunctionChecker: RuleWalker {
   /// The findings.
   private(set) var issues: [RulesIssue] = []
 
-  /// The arguments of a function.
+  /// Maximum parameters of a function.
   static let maximumParameters = 7
   /// Maximum lets of a function. The published limit is 10; Google's compiler accepts 11.
   static let maximumLets = 11
-  /// The functions in a chain of calls.
+  /// Maximum functions in a chain of calls.
   static let maximumCallDepth = 21
 
   private var functions: [(declaration: SyntaxTree.Function, calls: [Int])] = []
@@ -117,7 +117,7 @@ struct FunctionChecker: RuleWalker {
 }
 
 extension SyntaxTree {
-  /// Calls `body` with an expression and all expressions inside it, each after those to its left.
+  /// Calls `body` with an expression and all expressions inside it, from left to right.
   func forEach(below root: ExpressionID, _ body: (Expression) -> Void) {
     var stack = [root]
     while let id = stack.popLast() {

@@ -1,14 +1,13 @@
 // Splits a rules file into tokens.
 //
-// A slash directly before a segment character begins a segment, even if the author meant a division: `4/2` is a
-// number and a segment. Characters that begin no token are skipped and reported, so that the parser's findings come
-// first.
+// A slash directly before a segment character begins a segment, even if the author meant a division: `4/2` is a number
+// and a segment. Characters that begin no token are skipped. They are reported only if the parser finds no error.
 
 /// Splits the text of a rules file into tokens.
 struct Lexer {
   /// The tokens; the last one is the end of the file.
   private(set) var tokens: [Token] = []
-  /// Characters that begin no token.
+  /// The findings about characters that begin no token.
   private(set) var issues: [RulesIssue] = []
 
   private let scalars: [Unicode.Scalar]

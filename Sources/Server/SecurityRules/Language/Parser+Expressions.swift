@@ -1,5 +1,5 @@
-// Expressions, by precedence climbing. `is` is weaker than `==`, but any operator may follow its type: `1 is int == true`
-// compares `1 is int` with true, and `1 == 1 is bool` tests `1 == 1`.
+// Parses expressions by precedence climbing. `is` is weaker than `==`, but any operator may follow its type: `1 is int
+// == true` compares `1 is int` with true, and `1 == 1 is bool` tests `1 == 1`.
 
 extension Parser {
   /// The depth at which parsing ends; the checker's limit is far below.
@@ -7,7 +7,7 @@ extension Parser {
 
   private static let tooComplex = "Expression is too complex to evaluate safely."
 
-  /// How strongly each operator binds; the greater number binds first.
+  /// The precedence of each operator. An operator with a greater number binds first.
   private enum Precedence {
     static let conditional = 1
     static let or = 2
@@ -318,7 +318,7 @@ extension Parser {
         try expectAfterOperand(.closeParenthesis)
         openBrackets -= 1
       default:
-        // A division of the path, as in `/a / b`, or an error.
+        // The slash divides the path, as in `/a / b`, or is an error.
         if !parts.isEmpty { return add(.path(parts), at: position) }
         throw fail(
           at: token.position, "Forward slash '/' found where identifier or binding expected.")

@@ -17,7 +17,7 @@ struct Parser {
   private var tokens: [Token]
   private var lexerIssues: [RulesIssue]
   private var index = 0
-  /// The end of the last consumed token, symbols excluded: there the last expression ends.
+  /// The end of the last consumed token that is not a symbol. The last expression ends there.
   private(set) var lastEnd = SourcePosition(line: 1, column: 1)
   /// The number of expressions that are being parsed inside each other.
   var depth = 0
@@ -56,7 +56,7 @@ struct Parser {
   /// A token after the current one.
   func peek(_ distance: Int = 1) -> Token { tokens[min(index + distance, tokens.count - 1)] }
 
-  /// Moves to the next token and returns the one that was current.
+  /// Moves to the next token and returns the token that was current.
   @discardableResult
   mutating func advance() -> Token {
     let current = tokens[index]

@@ -6,9 +6,9 @@ struct PatternChecker {
 
   /// Maximum nested blocks below the outermost one.
   static let maximumDepth = 10
-  /// Segments of a concatenated pattern.
+  /// Maximum segments of a concatenated pattern.
   static let maximumSegments = 100
-  /// Wildcards of a concatenated pattern.
+  /// Maximum wildcards of a concatenated pattern.
   static let maximumWildcards = 20
 
   init(_ tree: SyntaxTree) { self.tree = tree }

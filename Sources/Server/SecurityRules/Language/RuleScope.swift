@@ -81,7 +81,7 @@ extension RuleWalker {
 }
 
 extension SyntaxTree.Match {
-  /// The names of the wildcards of the block's own pattern, from the left.
+  /// The names of the wildcards in the pattern of this block, from the left.
   var wildcardNames: [String] {
     pattern.compactMap { segment in
       switch segment.kind {

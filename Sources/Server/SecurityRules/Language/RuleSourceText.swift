@@ -9,8 +9,8 @@ struct RuleSourceText: Sendable {
   private let lines: [(index: String.Index, offset: Int)]
   private let columnsAreUTF16: Bool
 
-  /// - Parameter columnsAreUTF16: whether columns count UTF-16 code units, as in the Realtime Database; else Unicode
-  ///   scalars.
+  /// - Parameter columnsAreUTF16: whether columns count UTF-16 code units, as in the Realtime Database; otherwise they
+  ///   count Unicode scalars.
   init(_ source: String, columnsAreUTF16: Bool = false) {
     text = source.unicodeScalars
     self.columnsAreUTF16 = columnsAreUTF16
@@ -50,7 +50,7 @@ struct RuleSourceText: Sendable {
   }
 }
 
-/// Names the text of a rules file in reports.
+/// Identifies the text of a rules file in reports.
 enum RulesFingerprint {
   /// The SHA-256 hash of a text in hexadecimal digits.
   static func of(_ text: String) -> String {

@@ -1,5 +1,5 @@
-// Finds allow statements of Cloud Firestore that are open, have no effect, or check less in `update` than in
-// `create`. Also finds functions that hide others.
+// Finds allow statements of Cloud Firestore that grant access to everyone or to every user, have no effect, or check
+// less in `update` than in `create`. It also finds functions that hide others.
 
 /// Checks a rules file of Cloud Firestore.
 struct FirestoreLinter: RuleWalker {
@@ -7,10 +7,10 @@ struct FirestoreLinter: RuleWalker {
   private var found: Set<RuleFinding> = []
   private var functions: [(declaration: SyntaxTree.Function, scope: RuleScope)] = []
   private var statements: [Statement] = []
-  private let known = KnownOpenness()
+  private let opennessCache = OpennessCache()
 
-  /// The openness of expressions that were evaluated. A function is evaluated once, however many functions call it.
-  private final class KnownOpenness {
+  /// The openness of expressions that were evaluated. A function is evaluated once, even if several functions call it.
+  private final class OpennessCache {
     var values: [ExpressionID: RuleOpenness] = [:]
   }
 
@@ -125,9 +125,9 @@ struct FirestoreLinter: RuleWalker {
   }
 
   private func openness(_ id: ExpressionID, _ scope: RuleScope) -> RuleOpenness {
-    if let openness = known.values[id] { return openness }
+    if let openness = opennessCache.values[id] { return openness }
     let openness = evaluateOpenness(id, scope)
-    known.values[id] = openness
+    opennessCache.values[id] = openness
     return openness
   }
 
@@ -187,7 +187,7 @@ struct FirestoreLinter: RuleWalker {
     }
   }
 
-  /// Calls `body` with the expressions of a condition, and with those of every function that it calls.
+  /// Calls `body` with the expressions of a condition, and with the expressions of every function that it calls.
   private func forEach(_ root: ExpressionID, _ scope: RuleScope, _ body: (ExpressionID) -> Void) {
     var stack = [(id: root, scope: scope)]
     var visited = Set<ExpressionID>()
@@ -234,26 +234,26 @@ struct FirestoreLinter: RuleWalker {
     }
   }
 
-  /// Whether every way to make a condition true needs one of these variables.
-  /// - Parameter known: the answers about functions that were evaluated.
+  /// Whether a condition can be true only by using one of these variables.
+  /// - Parameter results: the results for functions that were evaluated.
   private func isNeeded(
-    _ id: ExpressionID, _ scope: RuleScope, _ names: Set<String>, _ known: inout [ExpressionID: Bool]
+    _ id: ExpressionID, _ scope: RuleScope, _ names: Set<String>, _ results: inout [ExpressionID: Bool]
   ) -> Bool {
     switch tree[id].kind {
     case .binary(.and, let left, let right):
-      return isNeeded(left, scope, names, &known) || isNeeded(right, scope, names, &known)
+      return isNeeded(left, scope, names, &results) || isNeeded(right, scope, names, &results)
     case .binary(.or, let left, let right):
-      return isNeeded(left, scope, names, &known) && isNeeded(right, scope, names, &known)
+      return isNeeded(left, scope, names, &results) && isNeeded(right, scope, names, &results)
     case .conditional(let condition, let then, let otherwise):
-      return isNeeded(condition, scope, names, &known)
-        || isNeeded(then, scope, names, &known) && isNeeded(otherwise, scope, names, &known)
+      return isNeeded(condition, scope, names, &results)
+        || isNeeded(then, scope, names, &results) && isNeeded(otherwise, scope, names, &results)
     case .call(let name, let arguments):
       if arguments.contains(where: { uses($0, scope, names) }) { return true }
       guard let function = self.function(name, scope) else { return false }
       let result = function.declaration.result
-      if let answer = known[result] { return answer }
-      let answer = isNeeded(result, function.scope, names, &known)
-      known[result] = answer
+      if let answer = results[result] { return answer }
+      let answer = isNeeded(result, function.scope, names, &results)
+      results[result] = answer
       return answer
     default: return uses(id, scope, names)
     }

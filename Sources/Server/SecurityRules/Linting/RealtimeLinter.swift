@@ -1,4 +1,5 @@
-// Finds rules of the Realtime Database that are open, without effect, or that leave data unchecked.
+// Finds rules of the Realtime Database that grant access to everyone or to every user, have no effect, or do not check
+// written data.
 
 import RealtimeModel
 
@@ -64,7 +65,7 @@ struct RealtimeLinter {
     if let warning = rule.openness.warning(action) { add(rule, warning) }
   }
 
-  /// A rule below one that grants access to more callers restricts nothing.
+  /// Finds rules that restrict nothing, because a rule above them grants access to more callers.
   private mutating func checkCascade(_ rule: Rule) {
     let path = rule.site.path
     let above = rules.filter {
@@ -79,7 +80,7 @@ struct RealtimeLinter {
         + "the access before, and rules cascade.")
   }
 
-  /// Data is checked by a `.validate` at, above or below the location of a `.write`.
+  /// Finds `.write` rules without a `.validate` at, above or below their location.
   private mutating func checkValidation(_ rule: Rule) {
     guard rule.openness != .nobody else { return }
     let path = rule.site.path
@@ -119,7 +120,7 @@ struct RealtimeLinter {
     }
   }
 
-  /// A read rule that demands an order by a child needs its index.
+  /// Finds read rules that require an order by a child that has no index.
   private mutating func checkQuery(_ rule: Rule) {
     guard let syntax = rule.syntax else { return }
     var orders: [String] = []

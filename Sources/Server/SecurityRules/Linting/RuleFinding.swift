@@ -29,7 +29,7 @@ package struct RuleFinding: Sendable, Hashable, Comparable {
   package var report: String { line == 0 ? text : "\(line):\(column): \(text)" }
 }
 
-/// Callers to whom a condition opens access, from all of them to none.
+/// The callers to whom a condition grants access, from everyone to nobody.
 enum RuleOpenness: Int, Comparable {
   case everyone
   /// Everyone, until a time that the condition states.
@@ -58,7 +58,7 @@ extension TestedRules {
   package func lint() -> [RuleFinding] {
     switch self {
     case .firestore(let ruleset): FirestoreLinter.findings(ruleset)
-    case .database(let ruleset): RealtimeLinter.findings(ruleset.file)
+    case .realtime(let ruleset): RealtimeLinter.findings(ruleset.file)
     }
   }
 }

@@ -1,4 +1,4 @@
-// A compiled regular expression: instructions for the matcher, a nondeterministic automaton.
+// A compiled regular expression: the instructions of a nondeterministic automaton, which the matcher simulates.
 
 /// A compiled regular expression.
 package struct Pattern: Sendable {
@@ -50,7 +50,7 @@ package struct Pattern: Sendable {
     isAnchoredAtStart = node.isAnchoredAtStart
   }
 
-  /// Compiles a syntax tree of a trusted author, whose time has no limit but that of the compiled size.
+  /// Compiles a syntax tree of a trusted author. Only the limit of the compiled size bounds the time.
   package init(
     _ node: PatternNode, maximumInstructions: Int = Pattern.maximumInstructions
   ) throws(PatternError) {

@@ -29,7 +29,7 @@ struct PatternCompiler {
   }
 
   private mutating func spend(_ count: Int) throws(PatternError) {
-    do { try budget.take(count) } catch { throw .exhausted }
+    do { try budget.spend(count) } catch { throw .exhausted }
   }
 
   mutating func append(_ node: PatternNode) throws(PatternError) {

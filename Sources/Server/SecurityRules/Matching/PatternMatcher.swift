@@ -4,8 +4,8 @@
 // threads. Time is therefore linear in the text for every pattern: nested repetitions such as (a*)*b cost no more than
 // others. With capturing groups each thread carries the offsets of its groups.
 //
-// Invariant: a list contains each instruction at most once, so that a unit costs at most as many steps as the pattern
-// has instructions, plus one for each thread.
+// Invariant: a list contains each instruction at most once. So a unit costs at most one step for each instruction of
+// the pattern, and one for each thread.
 
 /// One search of a pattern in a text.
 struct PatternMatcher {
@@ -14,16 +14,16 @@ struct PatternMatcher {
   private var next: ThreadList
   private var scratch: Scratch
 
-  /// The steps that one thread costs at each offset: groups are copied with it.
+  /// The steps that one thread costs at each offset, because the offsets of its groups are copied.
   private let stepsPerThread: Int
 
   /// Makes a matcher, which may search several times.
   ///
-  /// - Parameter slotCount: 0 to learn only whether there is a match; 2 for its range; two more for each group.
+  /// - Parameter slotCount: 0 if only the existence of a match matters; 2 for its range; two more for each group.
   init(
     _ pattern: Pattern, slotCount: Int, budget: inout PatternBudget
   ) throws(PatternBudget.Exhausted) {
-    try budget.take(pattern.instructions.count * (1 + slotCount))
+    try budget.spend(pattern.instructions.count * (1 + slotCount))
     self.pattern = pattern
     stepsPerThread = 1 + slotCount / 4
     current = ThreadList(pattern.instructions.count, slotCount)
@@ -53,7 +53,7 @@ struct PatternMatcher {
         try current.add(0, at: position, of: pattern, &scratch, &budget)
       }
       if current.threads.isEmpty, match != nil || pattern.isAnchoredAtStart { return match }
-      try budget.take(1 + current.threads.count * stepsPerThread)
+      try budget.spend(1 + current.threads.count * stepsPerThread)
       let following = TextPosition(
         offset: position.offset + 1, previous: position.next, next: position.next == nil ? nil : units.next())
       threads: for thread in current.threads {
@@ -142,7 +142,7 @@ private struct ThreadList {
       case .restore(let slot, let offset): scratch.slots[slot] = offset
       case .instruction(let index):
         guard insert(index) else { continue }
-        try budget.take()
+        try budget.spend()
         switch pattern.instructions[Int(index)] {
         case .split(let preferred, let other):
           scratch.visits.append(.instruction(other))
@@ -186,9 +186,10 @@ extension Pattern {
     return try matcher.search(text, after: nil, budget: &budget) != nil
   }
 
-  /// The first match in a text: its range and those of the groups, in order; nil for a group that took no part.
+  /// The first match in a text: its range and the ranges of the groups, in order; nil for a group that is not part of
+  /// the match.
   ///
-  /// Returns the match at the first offset that a backtracking matcher would find first.
+  /// Returns the same match as a backtracking matcher.
   ///
   /// - Parameters:
   ///   - text: the units from the offset at which the search starts. Ranges count from its first unit.
@@ -205,7 +206,7 @@ extension Pattern {
   /// The slots of a match with all groups.
   var slotCount: Int { 2 * (groupCount + 1) }
 
-  /// The ranges that slots record; nil for a group that took no part.
+  /// The ranges that slots record; nil for a group that is not part of the match.
   static func ranges(of slots: [Int]) -> [Range<Int>?] {
     stride(from: 0, to: slots.count, by: 2).map { slot in
       let (start, end) = (slots[slot], slots[slot + 1])

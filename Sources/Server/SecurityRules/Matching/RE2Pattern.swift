@@ -68,7 +68,7 @@ package struct RE2Pattern {
 
   /// Spends steps on parsing.
   mutating func spend(_ count: Int) throws(PatternError) {
-    do { try budget.take(count) } catch { throw .exhausted }
+    do { try budget.spend(count) } catch { throw .exhausted }
   }
 
   // MARK: Reading

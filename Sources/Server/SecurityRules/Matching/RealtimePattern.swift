@@ -4,9 +4,10 @@
 //   sequence := repeated { repeated }           repeated := atom [ "*" | "+" | "?" | "{" n [ "," [ m ] ] "}" ]
 //   atom := "(" union ")" | set | "." | "\" unit | unit
 //
-// As in the hosted service, a special character at the start of the pattern or of a group is literal, an escape other
-// than \s \S \w \W \d \D is the character itself, and `^` and `$` belong to the first and last alternative. Two forms
-// that the service reads differently from JavaScript are errors here: `(?`, and a quantifier after a quantifier.
+// Three rules are as in the hosted service. A special character at the start of the pattern or of a group is literal.
+// An escape other than \s \S \w \W \d \D is the character itself. `^` belongs to the first alternative, and `$` to the
+// last. Two forms that the service reads differently from JavaScript are errors here: `(?`, and a quantifier after a
+// quantifier.
 
 /// Parses one regular expression.
 package struct RealtimePattern {

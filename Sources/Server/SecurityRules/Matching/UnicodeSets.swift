@@ -62,8 +62,8 @@ private struct Categories {
         (start, current) = (value, name)
       }
     }
-    for (name, own) in ranges where name.utf8.count == 2 {
-      ranges[String(name.prefix(1)), default: []] += own
+    for (name, subcategoryRanges) in ranges where name.utf8.count == 2 {
+      ranges[String(name.prefix(1)), default: []] += subcategoryRanges
     }
     sets = ranges.mapValues { UnitSet($0) }
   }

@@ -4,7 +4,7 @@
 
 /// A set of text units, as sorted ranges.
 package struct UnitSet: Sendable, Hashable {
-  /// The ranges, ascending; between two of them lies at least one unit that is not a member.
+  /// The ranges, ascending; between two of them is at least one unit that is not a member.
   package private(set) var ranges: [ClosedRange<UInt32>]
   /// Membership of the units below 128, which most texts consist of.
   private var low: UInt64 = 0

@@ -1,7 +1,8 @@
-// Reads the request of a case of Cloud Firestore.
+// Reads a rule case of Cloud Firestore from its JSON form.
 //
-// Fields are plain JSON. A value of another type is an object with one member named as in Firestore's REST interface:
-// `timestampValue`, `bytesValue`, `referenceValue`, `geoPointValue` or `doubleValue`.
+// The fields of documents are plain JSON. A value of a type that JSON does not have is an object with one member, which
+// has the name of Firestore's REST interface: `timestampValue`, `bytesValue`, `referenceValue`, `geoPointValue` or
+// `doubleValue`.
 
 import JSON
 package import FirestoreModel
@@ -193,7 +194,7 @@ extension FirestoreCase {
 }
 
 extension Timestamp {
-  /// The time of day of this machine.
+  /// The current time of the machine's clock, truncated to microseconds.
   package static var now: Timestamp {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)

@@ -37,7 +37,7 @@ package struct FirestoreCase: Sendable {
   package var after: MapValue?
   /// The query of a `list`; nil to read the complete collection.
   package var query: RuleQuery?
-  /// All other documents.
+  /// The stored documents, which rules can look up.
   package var documents = CaseDocuments()
 
   /// Makes a request.
@@ -82,7 +82,8 @@ package struct FirestoreCase: Sendable {
     }
   }
 
-  /// Splits a path: `users/alice`, or `/databases/(default)/documents/users/alice`.
+  /// Splits a path such as `users/alice` or `/databases/(default)/documents/users/alice`. The database is nil if the
+  /// path does not name it.
   package static func path(_ text: String) -> (database: String?, path: ResourcePath) {
     let segments = text.split(separator: "/").map(String.init)
     let rest = segments.first == "projects" ? Array(segments.dropFirst(2)) : segments

@@ -75,7 +75,7 @@ struct RealtimeCase {
   func decide(by ruleset: RealtimeRuleset) -> TestedRules.Outcome {
     let policy = RealtimeRulesPolicy(ruleset)
     if policy.allowsEverything(principal) { return TestedRules.Outcome(verdict: .allow, reason: nil) }
-    // A tree in memory cannot fail to be read.
+    // Reading a tree in memory never fails.
     guard let decision = try? policy.decide(principal, operation, view: tree) else {
       return TestedRules.Outcome(verdict: .deny, reason: "the decision failed")
     }

@@ -12,11 +12,11 @@
 //     query     the query of a list or a read
 //
 // Cloud Firestore: `documents` (fields by path), `resource` (the fields before the request; null if the document is
-// missing; by default those of `documents`) and `data` (the fields after the write). Realtime Database: `tree` (the
-// database before the request), `value` (of a write) and `updates` (values by path, of an update).
+// missing; by default the fields in `documents`) and `data` (the fields after the write). Realtime Database: `tree`
+// (the database before the request), `value` (the value of a write) and `updates` (the values of an update by path).
 //
-// A file of cases is an object with the array `cases`. Its members `rules`, `documents`, `tree`, `auth` and `time` hold
-// for all cases; a case overrides them.
+// A file of cases is an object with the array `cases`. Its members `rules`, `documents`, `tree`, `auth` and `time`
+// apply to all cases. A case can override the last four.
 
 package import JSON
 
@@ -43,10 +43,10 @@ package struct RuleCase: Sendable {
   package var name: String
   /// The expected verdict; nil if the case states none.
   package var expected: RuleVerdict?
-  /// The members of the case, those of its file included.
+  /// The members of the case, including the defaults of its file.
   package var members: JSONObject
 
-  private static let known: Set<String> = [
+  private static let knownMembers: Set<String> = [
     "name", "expect", "auth", "method", "path", "time", "query", "documents", "resource", "data", "tree",
     "value", "updates", "database",
   ]
@@ -54,13 +54,13 @@ package struct RuleCase: Sendable {
   /// Reads a case.
   /// - Parameters:
   ///   - position: the position among the cases, from 0, for the title of a case without a name.
-  ///   - defaults: members that hold unless the case overrides them.
+  ///   - defaults: members that apply unless the case overrides them.
   package init(
     _ object: JSONObject, at position: Int, defaults: JSONObject = JSONObject()
   ) throws(RuleCaseError) {
     let title = object["name"]?.string ?? "case \(position + 1)"
     name = title
-    for member in object.members where !Self.known.contains(member.key) {
+    for member in object.members where !Self.knownMembers.contains(member.key) {
       throw RuleCaseError("\(title): '\(member.key)' is no member of a case.")
     }
     if let text = object["expect"] {
@@ -82,7 +82,7 @@ package struct RuleCase: Sendable {
   /// An error about this case.
   func fault(_ text: String) -> RuleCaseError { RuleCaseError("\(name): \(text)") }
 
-  /// The claims of the caller, completed as those of a signed-in user; nil for nobody.
+  /// The caller's ID and claims, completed with the claims that every signed-in user has; nil for nobody.
   func claims() throws(RuleCaseError) -> (uid: String, claims: JSONObject)? {
     guard let auth = members["auth"], !auth.isNull else { return nil }
     guard let uid = auth["uid"]?.string else {

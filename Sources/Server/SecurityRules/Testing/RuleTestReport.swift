@@ -1,4 +1,4 @@
-// The results of a run of cases, as text and in the form of JUnit, which build servers read.
+// Reports the results of a run of rule cases as text, and as a JUnit file, which build servers read.
 
 /// The results of a run of cases.
 package struct RuleTestReport: Sendable {
@@ -12,7 +12,7 @@ package struct RuleTestReport: Sendable {
     package var outcome: TestedRules.Outcome
 
     /// Whether the verdict is the expected one.
-    package var isPassed: Bool { expected == outcome.verdict }
+    package var hasPassed: Bool { expected == outcome.verdict }
 
     /// Why the case failed, in one line.
     package var failure: String {
@@ -40,7 +40,7 @@ package struct RuleTestReport: Sendable {
   }
 
   /// The cases whose verdict is not the expected one.
-  package var failures: [Result] { results.filter { !$0.isPassed } }
+  package var failures: [Result] { results.filter { !$0.hasPassed } }
 
   /// The results as a JUnit file.
   package var junit: String {
@@ -51,7 +51,7 @@ package struct RuleTestReport: Sendable {
     ]
     for result in results {
       let open = "    <testcase classname=\"\(Self.escape(name))\" name=\"\(Self.escape(result.name))\""
-      if result.isPassed {
+      if result.hasPassed {
         lines.append(open + "/>")
       } else {
         lines += [
@@ -63,7 +63,7 @@ package struct RuleTestReport: Sendable {
     return lines.joined(separator: "\n")
   }
 
-  /// Escapes a text for an attribute. Characters that XML 1.0 does not have become U+FFFD.
+  /// Escapes a string for an XML attribute. Characters that XML 1.0 does not have become U+FFFD.
   private static func escape(_ text: String) -> String {
     var escaped = String.UnicodeScalarView()
     for scalar in text.unicodeScalars {

@@ -8,7 +8,7 @@ package enum TestedRules: Sendable {
   /// Rules of Cloud Firestore.
   case firestore(FirestoreRuleset)
   /// Rules of the Realtime Database.
-  case database(RealtimeRuleset)
+  case realtime(RealtimeRuleset)
 
   /// The decision about a case.
   package struct Outcome: Sendable, Hashable {
@@ -46,7 +46,7 @@ package enum TestedRules: Sendable {
   /// - Throws: ``RulesFileError`` with all problems.
   package init(compiling source: [UInt8]) throws(RulesFileError) {
     if Self.isRealtime(source) {
-      do throws(RealtimeModel.RulesError) { self = .database(try RealtimeRuleset(source)) } catch {
+      do throws(RealtimeModel.RulesError) { self = .realtime(try RealtimeRuleset(source)) } catch {
         throw RulesFileError(problems: error.problems.map(\.description))
       }
       return
@@ -64,7 +64,7 @@ package enum TestedRules: Sendable {
   package func decide(_ request: RuleCase) throws(RuleCaseError) -> Outcome {
     switch self {
     case .firestore(let ruleset): try FirestoreCase(request).decide(by: ruleset)
-    case .database(let ruleset): try RealtimeCase(request).decide(by: ruleset)
+    case .realtime(let ruleset): try RealtimeCase(request).decide(by: ruleset)
     }
   }
 }

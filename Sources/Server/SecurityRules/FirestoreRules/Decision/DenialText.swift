@@ -1,7 +1,8 @@
 // The text of a denial that an emulator sends to clients, in the form of Google's emulator. It has the line of each allow
 // statement, and no value of a stored document.
 //
-// Google's emulator evaluates most requests twice and lists the reasons of both evaluations. Here each reason occurs once.
+// Google's emulator evaluates most requests twice and lists the reasons of both evaluations. This text lists each
+// reason once.
 
 import FirestoreModel
 
@@ -14,7 +15,7 @@ extension DenialExplanation {
   /// The denial in the form of Google's emulator: `false for 'get' @ L5`.
   package var text: String { Self.text(of: [self]) }
 
-  /// The text of one denial that several methods explain.
+  /// The text of one denial with the statements for several methods.
   static func text(of explanations: [DenialExplanation]) -> String {
     let reasons = explanations.flatMap { explanation in
       explanation.statements.map { $0.text(for: explanation.method) }

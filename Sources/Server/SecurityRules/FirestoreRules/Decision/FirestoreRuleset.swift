@@ -1,8 +1,8 @@
 // Decides requests with a compiled rules file.
 //
-// Every document of a request, and every alternative of a query, is decided separately. An allow statement allows it
-// if the statement is for the method, its block's pattern covers the path, and its condition is true. A request is
-// allowed if all of them are.
+// Every document of a request, and every alternative of a query, is decided separately. A statement allows a document
+// or an alternative if it is for the method, its block's pattern covers the path, and its condition is true. A request
+// is allowed if all its documents and alternatives are allowed.
 
 package import FirestoreModel
 
@@ -16,7 +16,7 @@ package final class FirestoreRuleset: Sendable {
   let counts = CoverageCounts<RuleTrace.Outcome>()
   /// Whether an expression calls `debug()`.
   let usesDebug: Bool
-  /// The SHA-256 hash of the text in hexadecimal digits, which names a release to operators.
+  /// The SHA-256 hash of the text in hexadecimal digits, which identifies a release for operators.
   package let fingerprint: String
 
   /// The text of the rules file.
@@ -46,7 +46,7 @@ package final class FirestoreRuleset: Sendable {
     package var documents: any RuleDocumentSource
     /// The result of earlier parts of the decision.
     var progress = RuleProgress()
-    /// The number of documents that the request names; nil if the operation has all of them.
+    /// The number of documents of the complete request; nil if the operation contains all of them.
     var requestCount: Int?
     /// Whether the decision may end after a part of the operation.
     var isDivisible = false
@@ -82,19 +82,21 @@ package final class FirestoreRuleset: Sendable {
   /// - Parameter recording: whether to count the values of expressions and to add the evaluations to the decision.
   func decideRead(_ paths: [ResourcePath], _ context: Context, recording: Bool = false) -> RuleDecision {
     let lookups = context.lookups(operationCount: paths.count)
-    let steps = paths.lazy.map { DecisionStep.document(self.getRequest($0, lookups.named($0), context)) }
+    let steps = paths.lazy.map {
+      DecisionStep.document(self.getRequest($0, lookups.requestedFields(of: $0), context))
+    }
     return decide(steps, lookups, context.work, recording: recording)
   }
 
-  /// The request of reading one document.
+  /// The request to read one document.
   func getRequest(_ path: ResourcePath, _ fields: MapValue?, _ context: Context) -> RuleRequest {
     RuleRequest(
       method: .get, database: context.database, path: path, auth: context.caller.value, time: context.time,
       resource: .value(Self.document(path, fields, context)), newResource: nil, query: nil,
-      ownDocument: (path, fields, fields))
+      requestedDocument: (path, fields, fields))
   }
 
-  /// Decides the writes of a commit, after folding those of one document.
+  /// Decides the writes of a commit, after combining the writes of each document.
   ///
   /// - Parameter states: the fields of a document before and after all writes; nil where it does not exist.
   package func decideWrites(
@@ -111,7 +113,7 @@ package final class FirestoreRuleset: Sendable {
   package static func changes(
     of writes: [RuleWrite], states: (ResourcePath) throws -> (before: MapValue?, after: MapValue?)
   ) rethrows -> [RuleChange] {
-    try NetWrite.fold(writes).map { change in
+    try NetWrite.combine(writes).map { change in
       let (before, after) = try states(change.path)
       return RuleChange(
         path: change.path, method: change.method(existsBefore: before != nil), before: before, after: after,
@@ -129,7 +131,7 @@ package final class FirestoreRuleset: Sendable {
     changes.map { change in
       var request = getRequest(change.path, change.before, context)
       request.method = change.method
-      request.ownDocument = (change.path, change.before, change.after)
+      request.requestedDocument = (change.path, change.before, change.after)
       switch change.method {
       case .create, .update: request.newResource = Self.document(change.path, change.after, context)
       case .delete: request.newResource = .null
@@ -187,7 +189,9 @@ package final class FirestoreRuleset: Sendable {
     for (index, step) in steps.enumerated() {
       if lookups.failure != nil { break }
       lookups.beginOperation()
-      if step.request.method == .list, let document = step.request.ownDocument { named.append(document.path) }
+      if step.request.method == .list, let document = step.request.requestedDocument {
+        named.append(document.path)
+      }
       if limit == .each { work = RuleBudget.maximumWork }
       let workOfStep = work
       var evaluator = RuleEvaluator(self, request: step.request, lookups: lookups, work: workOfStep)
@@ -286,9 +290,9 @@ package final class FirestoreRuleset: Sendable {
   }
 }
 
-/// The result of the parts of a decision so far. All their documents were allowed.
+/// The result of the earlier parts of a decision, which allowed all their documents.
 struct RuleProgress: Sendable {
-  /// The documents that are decided.
+  /// The number of documents that are decided.
   var decided = 0
   /// The documents that rules have read.
   var lookups = RuleLookups.State()

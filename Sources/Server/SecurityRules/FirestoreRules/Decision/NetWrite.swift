@@ -10,7 +10,7 @@ struct NetWrite {
   private var last: RuleWrite
 
   /// The net effects, in the order of each document's first write.
-  static func fold(_ writes: [RuleWrite]) -> [NetWrite] {
+  static func combine(_ writes: [RuleWrite]) -> [NetWrite] {
     var changes: [NetWrite] = []
     var indices: [ResourcePath: Int] = [:]
     for write in writes {
@@ -40,7 +40,7 @@ struct NetWrite {
     case .delete: return .delete
     case .set: break
     }
-    // A delete before the last write leaves an update of the document.
+    // After a delete, a set in the same commit counts as an update.
     if first.kind == .delete { return .update }
     if let requiresExistence = first.requiresExistence { return requiresExistence ? .update : .create }
     return existsBefore ? .update : .create

@@ -4,7 +4,7 @@
 
 package import FirestoreModel
 
-/// The fields of the documents of one alternative of a query, as far as its filters determine them.
+/// The facts that the filters of one alternative of a query imply about the fields of its documents.
 struct QueryKnowledge {
   /// The document that the alternative names, by a comparison of `__name__`.
   private(set) var document: ResourcePath?
@@ -57,7 +57,7 @@ struct QueryKnowledge {
     return .constraint(RuleConstraint(terms.flatMap(comparators)))
   }
 
-  /// The value of a field with exactly one comparison by equality.
+  /// The value of a field whose only filter is an equality; nil for another filter.
   private static func exactValue(of term: FilterTerm) -> RuleValue? {
     switch term {
     case .field(let filter):
@@ -153,11 +153,12 @@ extension FirestoreRuleset {
       let knowledge = QueryKnowledge(terms)
       var request = RuleRequest(
         method: .list, database: context.database, path: query.parent, auth: context.caller.value,
-        time: context.time, resource: .missing, newResource: nil, query: query.shape.value, ownDocument: nil)
+        time: context.time, resource: .missing, newResource: nil, query: query.shape.value,
+        requestedDocument: nil)
       if let document = knowledge.document {
         let fields = try context.documents.fields(of: document, afterWrites: false)
         request.path = document
-        request.ownDocument = (document, fields, fields)
+        request.requestedDocument = (document, fields, fields)
         if fields != nil { request.resource = .value(Self.document(document, fields, context)) }
         steps.append(.document(request))
         continue

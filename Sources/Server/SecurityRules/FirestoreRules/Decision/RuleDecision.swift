@@ -16,7 +16,7 @@ package struct RuleDecision: Sendable {
   package var deniedOperation: Int?
   /// The units of work that were available to the denied operation.
   var workOfDenied = RuleBudget.maximumWork
-  /// The steps that are decided, and allowed, if the decision is unfinished; nil for a finished decision.
+  /// The number of steps that an unfinished decision has decided and allowed; nil for a finished decision.
   var finishedSteps: Int?
   /// The documents that rules have read.
   var lookups = RuleLookups.State()
@@ -24,7 +24,7 @@ package struct RuleDecision: Sendable {
   var evaluations: [StepEvaluation] = []
 }
 
-/// A write of a request on one document, before the writes of one document are folded.
+/// A write of a request on one document, before the writes of each document are combined.
 package struct RuleWrite: Sendable {
   /// The kinds of writes.
   package enum Kind: Sendable {

@@ -1,5 +1,5 @@
-// The limits of a decision. Without them a rule could hold the commit sequencer for as long as its author, or a client
-// whose values it reads, likes.
+// The limits of a decision. Without them, the author of a rule, or a client whose values the rule reads, could block
+// the commit sequencer for any time.
 //
 // Invariant: work is charged before it is done. The rules of one document have one budget, and all
 // alternatives of a query share one. A request with many documents is decided in parts, each with the work of
@@ -14,8 +14,8 @@ struct RuleBudget: Sendable {
   /// Maximum nesting of evaluations. Functions multiply the nesting of their expressions, and each level
   /// takes stack: a debug build overflows 8 MB within 950 levels.
   static let maximumDepth = 250
-  /// Maximum units of work of the rules of one document, or of a query. A unit takes about one nanosecond in
-  /// a release build, so that they end within about 20 ms.
+  /// Maximum units of work of the rules of one document, or of a query. A unit takes about one nanosecond in a release
+  /// build, so the evaluation ends within about 20 ms.
   static let maximumWork = 20_000_000
 
   /// The expressions that remain.
@@ -120,7 +120,8 @@ enum RuleCost {
 
 /// Measures values by the work of reading them.
 enum RuleWeight {
-  /// The weight of a value; any number above `limit` if it exceeds that. Shared parts count as often as they occur.
+  /// The weight of a value; any number above `limit` if the weight exceeds `limit`. A shared part counts each time it
+  /// occurs.
   static func of(_ value: RuleValue, limit: Int) -> Int {
     var weight = 0
     add(value, &weight, limit)
@@ -168,7 +169,7 @@ enum RuleWeight {
     }
   }
 
-  /// Adds the weight of a stored value, which is that of the same value in rules.
+  /// Adds the weight of a stored value, which equals the weight of the same value in rules.
   private static func add(_ value: Value, _ weight: inout Int, _ limit: Int) {
     switch value {
     case .null, .boolean, .integer, .double, .timestamp, .geoPoint: weight += RuleCost.item

@@ -63,8 +63,8 @@ extension RuleEvaluator {
     guard let document = path.document(in: request.database) else { throw .invalidLookup }
     let afterWrites = builtin == .getAfter || builtin == .existsAfter
     let fields: MapValue?
-    if let own = request.ownDocument, own.path == document {
-      fields = afterWrites ? own.after : own.before
+    if let requested = request.requestedDocument, requested.path == document {
+      fields = afterWrites ? requested.after : requested.before
     } else {
       do { fields = try lookups.fields(of: document, afterWrites: afterWrites) } catch {
         // A request whose documents cannot be read fails. No operator may absorb this error.

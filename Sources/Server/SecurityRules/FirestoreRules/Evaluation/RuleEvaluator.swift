@@ -25,7 +25,7 @@ struct RuleEvaluator {
   var budget: RuleBudget
   /// The values of the wildcards of the statement's pattern.
   var wildcards: [RuleValue] = []
-  /// The locals of all active calls; those of the current one begin at `frame`.
+  /// The locals of all active calls. The locals of the current call begin at `frame`.
   var locals: [Local] = []
   var frame = 0
   /// The evaluations that the current one is nested in.
@@ -63,7 +63,7 @@ struct RuleEvaluator {
     }
   }
 
-  /// Evaluates a condition: true, or a fault of any kind, or false.
+  /// Evaluates an operand that must be a boolean.
   mutating func bool(_ id: Int32) throws(Failure) -> Bool {
     let value = try evaluate(id)
     guard case .bool(let result) = value else {
@@ -73,7 +73,7 @@ struct RuleEvaluator {
   }
 
   /// Runs an operation and adds the node to its fault.
-  func at<T>(_ id: Int32, _ body: () throws(RuleFault) -> T) throws(Failure) -> T {
+  func attributing<T>(to id: Int32, _ body: () throws(RuleFault) -> T) throws(Failure) -> T {
     do { return try body() } catch { throw Failure(fault: error, node: id) }
   }
 
@@ -114,11 +114,13 @@ struct RuleEvaluator {
     case .path(let index): return try path(rules.program.paths[Int(index)], id)
     case .member(let base, let name):
       let value = try evaluate(base)
-      return try at(id) { () throws(RuleFault) in try value.member(rules.program.names[Int(name)]) }
+      return try attributing(to: id) { () throws(RuleFault) in
+        try value.member(rules.program.names[Int(name)])
+      }
     case .index(let base, let index):
       let (value, index) = (try evaluate(base), try evaluate(index))
       try spend(indexing: value, by: index, id)
-      return try at(id) { () throws(RuleFault) in try value.item(at: index) }
+      return try attributing(to: id) { () throws(RuleFault) in try value.item(at: index) }
     case .slice(let base, let from, let to): return try slice(base, from, to, id)
     case .call(let function, let arguments): return try call(Int(function), arguments, id)
     case .builtin(let builtin, let arguments): return try call(builtin, arguments, id)
@@ -140,7 +142,7 @@ struct RuleEvaluator {
       return .bool(!result)
     case .negate(let operand):
       let value = try evaluate(operand)
-      return try at(id) { () throws(RuleFault) in try value.negated() }
+      return try attributing(to: id) { () throws(RuleFault) in try value.negated() }
     case .and(let left, let right): return .bool(try and(left, right, id))
     case .or(let left, let right): return .bool(try or(left, right, id))
     case .binary(let op, let left, let right): return try binary(op, left, right, id)
@@ -228,7 +230,8 @@ struct RuleEvaluator {
         if case .path(let inner) = value {
           segments += inner.segments
         } else {
-          segments.append(.text(try at(id) { () throws(RuleFault) in try value.convertedToText() }))
+          segments.append(
+            .text(try attributing(to: id) { () throws(RuleFault) in try value.convertedToText() }))
         }
       }
     }
@@ -245,10 +248,11 @@ struct RuleEvaluator {
       ends.append(end < 0 ? .null : try evaluate(end))
     }
     try spend(indexing: value, by: .null, id)
-    return try at(id) { () throws(RuleFault) in try value.slice(from: ends[0], to: ends[1]) }
+    return try attributing(to: id) { () throws(RuleFault) in try value.slice(from: ends[0], to: ends[1]) }
   }
 
-  /// Spends the work of `value[index]`, or of a slice with the index null. Text counts its code units from the start.
+  /// Spends the work of `value[index]`; the index is null for a slice. Indexing text costs a walk over its code units
+  /// from the start.
   private mutating func spend(indexing value: RuleValue, by index: RuleValue, _ id: Int32) throws(Failure) {
     do throws(RuleFault) {
       switch (value, index) {

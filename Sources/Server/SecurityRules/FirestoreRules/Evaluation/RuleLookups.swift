@@ -19,15 +19,15 @@ package final class RuleLookups {
   /// The documents of the request so far. The next part of the decision continues with them.
   private(set) var state: State
   /// The documents that the current operation has read, as indices of `state.documents`.
-  private var ofOperation: [Int] = []
+  private var operationDocuments: [Int] = []
   private let limit: Int
   /// An error of the source. The request then fails with this error, even if rules allow it.
   private(set) var failure: (any Error)?
 
   /// Maximum documents that one operation may read.
-  static let maximumOfOperation = 10
+  static let maximumPerOperation = 10
   /// Maximum documents that a request with several operations may read.
-  static let maximumOfRequest = 20
+  static let maximumPerRequest = 20
 
   /// The documents that were read, in the order of first use.
   struct State: Sendable {
@@ -48,14 +48,14 @@ package final class RuleLookups {
   init(_ source: any RuleDocumentSource, operationCount: Int = 1, state: State = State()) {
     self.source = source
     self.state = state
-    limit = operationCount > 1 ? Self.maximumOfRequest : Self.maximumOfOperation
+    limit = operationCount > 1 ? Self.maximumPerRequest : Self.maximumPerOperation
   }
 
   /// The documents that were read, in the order of first use.
   package var paths: [ResourcePath] { state.documents.map(\.path) }
 
   /// Begins the rules of another operation, which has a separate limit.
-  func beginOperation() { ofOperation.removeAll(keepingCapacity: true) }
+  func beginOperation() { operationDocuments.removeAll(keepingCapacity: true) }
 
   /// Reads a document.
   ///
@@ -81,7 +81,7 @@ package final class RuleLookups {
   /// Reads a document that the request itself names. It does not count as a document that rules have read.
   ///
   /// - Returns: its fields; nil if it does not exist, or after an error, which becomes the request's failure.
-  func named(_ path: ResourcePath) -> MapValue? {
+  func requestedFields(of path: ResourcePath) -> MapValue? {
     do { return try source.fields(of: path, afterWrites: false) } catch {
       failure = error
       return nil
@@ -90,12 +90,14 @@ package final class RuleLookups {
 
   private func index(of path: ResourcePath) throws(RuleFault) -> Int {
     let known = state.documents.firstIndex { $0.path == path }
-    if let known, ofOperation.contains(known) { return known }
-    guard ofOperation.count < Self.maximumOfOperation else { throw .lookupLimit(Self.maximumOfOperation) }
+    if let known, operationDocuments.contains(known) { return known }
+    guard operationDocuments.count < Self.maximumPerOperation else {
+      throw .lookupLimit(Self.maximumPerOperation)
+    }
     if known == nil, state.documents.count >= limit { throw .lookupLimit(limit) }
     let index = known ?? state.documents.count
     if known == nil { state.documents.append(State.Document(path: path, before: nil, after: nil)) }
-    ofOperation.append(index)
+    operationDocuments.append(index)
     return index
   }
 }

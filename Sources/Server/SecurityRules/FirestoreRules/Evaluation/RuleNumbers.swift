@@ -1,4 +1,4 @@
-/// Numbers as text, in the forms of Java that rules show.
+/// Converts numbers to text and text to numbers, in the forms of Java that rules use.
 enum RuleNumbers {
   /// A float as text: `1.5`, `2.0`, `1.0E7`, `1.0E-4`, `NaN`, `Infinity`.
   static func text(_ value: Double) -> String {

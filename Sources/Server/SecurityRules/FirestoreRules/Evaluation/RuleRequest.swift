@@ -2,7 +2,7 @@
 
 package import FirestoreModel
 
-/// The request that a rule decides: what `request` and `resource` are.
+/// The request that a rule decides: the values of `request` and `resource`.
 package struct RuleRequest: Sendable {
   /// The value of `resource`.
   enum Resource: Sendable {
@@ -30,8 +30,9 @@ package struct RuleRequest: Sendable {
   var newResource: RuleValue?
   /// The limit, offset and order of a query.
   var query: RuleValue?
-  /// The document's state before and after, which rules read without cost; nil for a query.
-  var ownDocument: (path: ResourcePath, before: MapValue?, after: MapValue?)?
+  /// The document's state before and after the request. `get()`, `exists()`, `getAfter()` and `existsAfter()` read it
+  /// without counting a lookup. Nil for a query.
+  var requestedDocument: (path: ResourcePath, before: MapValue?, after: MapValue?)?
 
   /// The value of a member, or nil if the request has none.
   func member(_ member: RuleProgram.RequestMember) -> RuleValue? {

@@ -1,4 +1,5 @@
-// The access policy of a Firestore database with rules: adapts operations and documents of the access contract.
+// The access policy of a Firestore database with rules. It converts operations and documents of the access contract to
+// the forms that rules use.
 
 package import Access
 import FirestoreModel
@@ -27,7 +28,7 @@ package struct FirestoreRulesPolicy: AccessPolicy {
 
   /// An operation of the access contract, as rules decide it.
   enum Request {
-    /// Rules do not decide the operation: it shows and changes nothing.
+    /// The operation is allowed without rules, because it returns and changes no data.
     case allowed
     /// Rules cannot allow the operation, for a reason.
     case denied(String)
@@ -44,9 +45,9 @@ package struct FirestoreRulesPolicy: AccessPolicy {
     var operation: RuleOperation
     /// The result of earlier parts.
     var progress = RuleProgress()
-    /// The documents of the complete operation; nil for a query.
+    /// The number of documents of the complete operation; nil for a query.
     var requestCount: Int?
-    /// The documents of the part; nil for a query.
+    /// The number of documents of the part; nil for a query.
     var count: Int?
     /// Whether the decision may end before the end of the operation.
     var isDivisible = false
@@ -54,7 +55,7 @@ package struct FirestoreRulesPolicy: AccessPolicy {
     /// A query.
     init(_ query: RuleQuery) { operation = .query(query) }
 
-    /// The part of an operation on documents that a view requests.
+    /// The part of an operation on documents that a view requests by `part`.
     /// - Parameters:
     ///   - limit: the maximum number of documents in a part.
     ///   - read: reads the documents of the part.

@@ -1,6 +1,7 @@
 // Matches complete document paths with the concatenated pattern of a block.
 //
-// A pattern has at most one `**`, so its length is determined and matching never backtracks.
+// A pattern has at most one `**`, so the path determines how many segments the `**` matches, and matching never
+// backtracks.
 
 import FirestoreModel
 
@@ -8,7 +9,7 @@ import FirestoreModel
 struct MatchPattern: Sendable {
   /// The segments.
   let segments: [SyntaxTree.PatternSegment.Kind]
-  /// The literal segments with their indices. Those after `documents` come first, because most blocks differ there.
+  /// The literal segments with their indices. Literals after `documents` come first, because most blocks differ there.
   private let literals: [(index: Int, text: String)]
   /// The index of the `**` wildcard.
   let rest: Int?

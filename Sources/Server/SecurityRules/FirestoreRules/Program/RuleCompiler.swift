@@ -36,7 +36,7 @@ struct RuleCompiler: RuleWalker {
   }
 
   mutating func visit(_ allow: SyntaxTree.Allow, in path: [SyntaxTree.Match], scope: RuleScope) {
-    // Blocks of another service, whose rules Cloud Firestore never evaluates.
+    // Skips blocks of other services, whose rules Cloud Firestore never evaluates.
     guard let service = tree.services.first(where: { $0.name == "cloud.firestore" }),
       service.matches.contains(where: { $0.position == path.first?.position })
     else { return }
@@ -199,7 +199,7 @@ struct RuleCompiler: RuleWalker {
       program.regexes.append(regex)
       return .pattern(receiver, method, Int32(program.regexes.count - 1), nodes)
     }
-    // Computes the tables now, so that no evaluation waits for them.
+    // Computes the Unicode tables now, so that no evaluation waits for them.
     if [.matches, .split, .replace].contains(method) { UnicodeSets.prepare() }
     return .method(receiver, method, nodes)
   }

@@ -174,7 +174,7 @@ package enum RuleMethod: String, Hashable, Sendable, CaseIterable {
     }
   }
 
-  /// The methods of a name in an allow statement, in any case of letters; none for an unknown name.
+  /// The methods that a name in an allow statement stands for, without regard to case; none for an unknown name.
   static func named(_ name: String) -> [RuleMethod] {
     switch name.lowercased() {
     case "read": [.get, .list]

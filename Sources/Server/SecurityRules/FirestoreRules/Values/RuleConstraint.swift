@@ -12,7 +12,7 @@ package struct RuleConstraint: Sendable {
 
   /// The comparisons. One of them suffices to imply another comparison.
   var comparators: [(Comparator, RuleValue)]
-  /// Whether the constraint stands for a wildcard, whose value the query does not determine, instead of a field.
+  /// Whether the constraint is the value of a wildcard that the query does not determine, not of a field.
   private(set) var isUnbound = false
 
   init(_ comparators: [(Comparator, RuleValue)]) { self.comparators = comparators }
@@ -41,7 +41,8 @@ package struct RuleConstraint: Sendable {
     _ known: Comparator, _ bound: RuleValue, _ op: Expression.Operator, _ value: RuleValue
   ) -> Bool {
     if case .float = bound, case .int = value {
-      // A float in the filter implies nothing about an integer, except that equal to the one is not equal to the other.
+      // A float in the filter implies nothing about an integer, with one exception: a field that equals the float
+      // differs from the integer.
       return known == .equal && op == .notEqual
     }
     // A field that is NaN differs from every number, and compares with none.

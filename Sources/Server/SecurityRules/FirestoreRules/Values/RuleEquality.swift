@@ -60,7 +60,7 @@ enum RuleEquality {
   private func equal(_ a: RuleMap, _ b: RuleMap) -> Bool {
     guard a.count == b.count else { return false }
     if case .document(let a) = a, case .document(let b) = b {
-      // The other members are parts of the name.
+      // Database and path determine `id` and `__name__`.
       return a.database.hasSameUTF8(as: b.database)
         && a.path.segments.elementsEqual(b.path.segments) { $0.hasSameUTF8(as: $1) }
         && inner.equal(.stored(a.fields), .stored(b.fields))

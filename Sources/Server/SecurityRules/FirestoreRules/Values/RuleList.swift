@@ -6,7 +6,7 @@ package import FirestoreModel
 package enum RuleList: Sendable {
   /// A stored array.
   case stored([Value])
-  /// The keys of a stored map. Their order is that of rules: no key has a character beyond U+FFFF.
+  /// The keys of a stored map. They are in the order of rules, because no key has a character beyond U+FFFF.
   case keys(MapValue)
   /// Items of an expression.
   case built([RuleValue])

@@ -30,7 +30,7 @@ package struct RulePath: Hashable, Sendable {
   /// The path of a document.
   package init(_ name: DocumentName) { self.init(database: name.database.database, path: name.path) }
 
-  /// Whether a placeholder is left.
+  /// Whether the path contains a placeholder.
   var hasPlaceholders: Bool {
     segments.contains { if case .placeholder = $0 { true } else { false } }
   }

@@ -8,7 +8,8 @@ package struct RuleSet: Sendable {
   let members: Set<ValueKey>
 
   /// Makes a set.
-  /// - Throws: a fault for an item whose value the request does not determine. Nobody knows what it equals.
+  /// - Throws: a fault for an item whose value the request does not determine, because it cannot be compared with other
+  ///   items.
   init(_ items: [RuleValue]) throws(RuleFault) {
     for item in items { try item.requireKnown() }
     members = Set(items.lazy.map(ValueKey.init(member:)))

@@ -10,7 +10,7 @@ import RealtimeModel
 struct RealtimeChecker {
   /// The wildcards from the root to the rule, with their `$`.
   let wildcards: [String]
-  /// Whether `newData` has a meaning.
+  /// Whether the rule may use `newData`: all rules except `.read` may.
   let isWrite: Bool
   /// Collects the expressions whose values are recorded; nil to record none.
   var marks: RealtimeMarks?
@@ -145,7 +145,7 @@ struct RealtimeChecker {
     }
   }
 
-  /// The known snapshot of `root.child('…')`; nil for other calls.
+  /// The snapshot of a call such as `root.child('…')`, which is known before the evaluation; nil for other calls.
   private static func knownSnapshot(of call: RealtimeTerm) -> RealtimeTerm? {
     guard case .snapshotCall(.child, let receiver, let arguments) = call,
       case .constant(.string(let text))? = arguments.first

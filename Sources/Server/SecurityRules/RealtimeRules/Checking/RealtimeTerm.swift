@@ -10,7 +10,7 @@ indirect enum RealtimeTerm: Sendable {
   case snapshot(RealtimeSnapshotName)
   /// `root.child('…')`, also several times: the snapshot is known before the evaluation.
   /// - Parameters:
-  ///   - steps: the cost of the calls that it stands for.
+  ///   - steps: the cost of the calls that it replaces.
   ///   - recorded: the values of the marked expressions inside.
   case knownSnapshot(RealtimeSnapshot, steps: Int, recorded: [(mark: Int32, value: RealtimeSnapshot)] = [])
   /// The key that a wildcard matched: its index among the wildcards from the root down.

@@ -21,15 +21,16 @@ extension QuerySpec {
     }
   }
 
-  /// Whether the request names no order, which counts as an order by key in rules.
+  /// Whether the request names no order. Rules treat such a request as ordered by key.
   ///
-  /// Clients omit the order by priority on the WebSocket, so that a request by priority with a limit alone looks like
-  /// one without an order. Bounds without an order are priorities: they must not satisfy a rule about bounds of keys.
+  /// On the WebSocket, clients omit the order by priority. A request by priority with only a limit therefore looks like
+  /// a request without an order. Bounds without an order are priorities, and must not satisfy a rule about bounds of
+  /// keys.
   private var isUnordered: Bool {
     ordering == .priority && !namesPriority && start == nil && end == nil
   }
 
-  /// The bound of a query for one value: the wire has it as two equal inclusive bounds.
+  /// The bound of a query for one value, which the protocol represents as two equal inclusive bounds.
   private var equalBound: Bound? {
     guard let start, let end, start.isInclusive, end.isInclusive, start.value == end.value,
       start.key == end.key

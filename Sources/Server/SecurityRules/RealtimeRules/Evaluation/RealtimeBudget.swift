@@ -1,8 +1,8 @@
-// The budget of the decisions about one operation of the Realtime Database. It bounds the work whatever rules, data and
-// caller contain.
+// The budget of the decisions about one operation of the Realtime Database. It bounds the work for all rules, data and
+// callers.
 //
-// Decisions that other operations wait for must be quick: those about reads, listens and onDisconnect writes have a small
-// budget. A write that takes longer is decided in the background (see `DecisionWork`), and has a large one.
+// Other operations wait for decisions about reads, listens and onDisconnect writes, so these have a small budget. A
+// write that takes longer is decided in the background (see `DecisionWork`), and has a large budget.
 
 /// The costs of an evaluation, in steps. A step takes about as long as one operator.
 enum RealtimeBudget {

@@ -1,4 +1,4 @@
-// Evaluates the methods of snapshots. Each reads at most the locations that its arguments name.
+// Evaluates the methods of snapshots. A method reads at most the locations that its arguments name.
 
 import Access
 import RealtimeModel

@@ -3,8 +3,8 @@
 // Evaluation reads single locations of the tree and never loads a subtree. It records the locations and whether it
 // read the time, so that the decision about a listen can be made again when they change.
 //
-// Invariant: a failure ends the complete rule. Only operands that are not evaluated at all are harmless: `&&`, `||` and
-// `?:` evaluate from left to right and stop early.
+// Invariant: a failure ends the complete rule. `&&`, `||` and `?:` evaluate from left to right and stop early, so an
+// operand that they skip causes no failure.
 
 import Access
 import RealtimeModel
@@ -17,7 +17,7 @@ struct RealtimeEvaluation {
   private var budget: PatternBudget
   /// Whether the decision is interrupted when the budget is spent; otherwise the rule fails.
   private let isInterruptible: Bool
-  /// The steps of all budgets that the evaluations have had so far.
+  /// The steps that were granted to the evaluations so far.
   private var grantedSteps: Int
 
   /// A path that begins with the location of the rule, and the depth of that location.
@@ -30,7 +30,7 @@ struct RealtimeEvaluation {
   private var location: Path { path.prefix(depth) }
 
   /// The content that was read last. Several expressions of a rule often read the same location.
-  private var known: (path: Path, state: TreeState, content: Node.Content)?
+  private var lastRead: (path: Path, state: TreeState, content: Node.Content)?
 
   /// The values of marked expressions in the current rule, in the order of evaluation.
   private(set) var trace: [(mark: Int32, outcome: RealtimeOutcome)] = []
@@ -68,9 +68,9 @@ struct RealtimeEvaluation {
     budget.add(RealtimeBudget.stepsPerWrittenLocation)
   }
 
-  /// Keeps the content of a location, which rules are about to read.
+  /// Stores the content of a location that rules will read next.
   mutating func remember(_ content: Node.Content, at path: Path, _ state: TreeState) {
-    known = (path, state, content)
+    lastRead = (path, state, content)
   }
 
   /// Reads the content of a location.
@@ -78,9 +78,9 @@ struct RealtimeEvaluation {
   mutating func content(at path: Path, _ state: TreeState) throws -> Node.Content {
     try spend(RealtimeBudget.stepsPerRead)
     recordRead(of: path)
-    if let known, known.state == state, known.path == path { return known.content }
+    if let lastRead, lastRead.state == state, lastRead.path == path { return lastRead.content }
     let content = try view.content(at: path, state)
-    known = (path, state, content)
+    lastRead = (path, state, content)
     return content
   }
 
@@ -119,7 +119,7 @@ struct RealtimeEvaluation {
   // MARK: Terms
 
   mutating func spend(_ steps: Int = 1) throws {
-    do throws(PatternBudget.Exhausted) { try budget.take(steps) } catch { throw exhausted }
+    do throws(PatternBudget.Exhausted) { try budget.spend(steps) } catch { throw exhausted }
   }
 
   /// The error of a spent budget.
@@ -246,7 +246,7 @@ struct RealtimeEvaluation {
       switch operation {
       case .subtract: return .number(x - y)
       case .multiply: return .number(x * y)
-      // Division by zero gives no infinity, unlike JavaScript's.
+      // Division by zero gives NaN, not infinity as in JavaScript.
       case .divide: return .number(y == 0 ? .nan : x / y)
       default: return .number(x.truncatingRemainder(dividingBy: y))
       }

@@ -1,8 +1,8 @@
 // Text operations of the Realtime Database's rule language. Texts are sequences of UTF-16 code units, as in JavaScript;
 // none of these operations normalizes them.
 //
-// Every stored text and every literal is well-formed Unicode. Searching its UTF-8 therefore finds the same as searching
-// its code units.
+// Every stored text and every literal is well-formed Unicode. A search in UTF-8 therefore finds the same occurrences as
+// a search in code units.
 
 /// Text operations of rules.
 enum RealtimeText {

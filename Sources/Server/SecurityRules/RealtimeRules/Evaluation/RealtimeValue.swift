@@ -71,7 +71,7 @@ package struct RealtimeSnapshot: Sendable, Hashable {
 }
 
 extension RealtimeValue {
-  /// A member of the value. Null and values without such a member have null members.
+  /// A member of the value; null if the value is null or has no such member.
   func property(_ name: String) -> RealtimeValue {
     switch self {
     case .string(let text): name == "length" ? .number(Double(text.utf16.count)) : .null
@@ -96,7 +96,7 @@ extension RealtimeValue {
     }
   }
 
-  /// Whether two values are equal by type and value. Stored objects equal nothing.
+  /// Whether two values are equal by type and value. A stored object equals no value.
   ///
   /// - Throws: ``RealtimeFailure`` for a snapshot.
   func equals(_ other: RealtimeValue) throws(RealtimeFailure) -> Bool {

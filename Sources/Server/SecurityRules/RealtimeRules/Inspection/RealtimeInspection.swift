@@ -7,7 +7,7 @@ import RealtimeModel
 
 /// Explains decisions by one ruleset of the Realtime Database.
 package final class RealtimeInspection: Sendable {
-  /// The SHA-256 hash of the rules file in hexadecimal digits, which names a release to operators.
+  /// The SHA-256 hash of the rules file in hexadecimal digits, which identifies a release for operators.
   package let fingerprint: String
   private let text: String
   private let marked = Guarded<RealtimeRuleset?>(nil)

@@ -1,5 +1,5 @@
 // Marks give the expressions of a rules file of the Realtime Database numbers and positions, so that an evaluation can
-// record their values. Rules in force have no marks and pay nothing for them.
+// record their values. Rules in force have no marks, so their evaluation has no additional cost.
 
 import RealtimeModel
 
@@ -23,7 +23,7 @@ final class RealtimeMarks {
   /// The line, column and offset in the file of each byte of the current expression, and of its end.
   private var positions: [SourcePosition] = []
   private var first = 0
-  /// The marks, those of a rule in the order in which they were checked.
+  /// The marks of all rules. The marks of one rule are in the order in which its expressions were checked.
   private(set) var marks: [RealtimeMark] = []
 
   init(_ text: String) {
@@ -33,7 +33,7 @@ final class RealtimeMarks {
   }
 
   /// The marks of the current rule.
-  var ofSite: Range<Int> { first..<marks.count }
+  var rangeOfCurrentRule: Range<Int> { first..<marks.count }
 
   /// Begins a rule.
   func begin(_ site: RuleSite) {
@@ -60,7 +60,8 @@ final class RealtimeMarks {
       ? positions[index] : positions.last ?? SourcePosition(line: 1, column: 1)
   }
 
-  /// Follows the JSON string of the current expression in the file: an escape stands for one or more of its bytes.
+  /// The position in the file of each byte of the current expression. The file contains the expression as a JSON
+  /// string, in which one escape stands for one or more bytes.
   private func positionsOfBytes(fromLine line: Int, column: Int) -> [SourcePosition] {
     var position = SourcePosition(line: line, column: column)
     var positions: [SourcePosition] = []

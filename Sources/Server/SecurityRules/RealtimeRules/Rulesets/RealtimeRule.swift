@@ -62,7 +62,7 @@ final class RealtimeRuleNode: Sendable {
   /// The largest number of children that are compared one by one.
   private static let maximumComparedChildren = 6
 
-  /// The rules of a child: those for its key, else those of the wildcard, else nil.
+  /// The rules of a child: the rules for its key, otherwise the rules of the wildcard; nil if there are none.
   func child(_ key: ChildKey) -> RealtimeRuleNode? {
     guard let fewChildren else { return children[key] ?? wildcard }
     for child in fewChildren where child.key == key { return child.node }

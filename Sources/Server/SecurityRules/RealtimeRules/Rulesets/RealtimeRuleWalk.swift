@@ -1,7 +1,8 @@
 // Finds the rules that apply to a location and evaluates them.
 //
-// `.read` and `.write` cascade: the first true rule on the way from the root grants, and no rule below revokes it.
-// `.validate` does not cascade: all rules on the way and below must be true where a value exists after the write.
+// `.read` and `.write` cascade: the first true rule on the path from the root grants the operation, and no rule below
+// revokes it. `.validate` does not cascade: all rules on the path and below the location must be true wherever a value
+// exists after the write.
 //
 // The priority of a location is not a child: the rules of the location apply to it.
 
@@ -14,7 +15,7 @@ struct RealtimeRuleWalk {
   /// it; older simulators skipped them.
   private static let validatesParentsOfDeletions = true
 
-  /// The keys that one request to the view returns.
+  /// The maximum number of child keys that one read of the view returns.
   private static let keysPerPage = 256
 
   private let root: RealtimeRuleNode
@@ -40,7 +41,7 @@ struct RealtimeRuleWalk {
 
   // MARK: Permission
 
-  /// Looks for a rule that grants an operation at a location.
+  /// Searches for a rule that grants an operation at a location.
   ///
   /// - Returns: nil if a rule grants it; otherwise the reason for the operator's log.
   mutating func permit(_ path: Path, _ kind: RuleSite.Kind) throws -> String? {
@@ -78,7 +79,7 @@ struct RealtimeRuleWalk {
 
   // MARK: Validation
 
-  /// Validates a written location: the rules on the way from the root, and those below it.
+  /// Validates a written location by the rules on the path from the root and the rules below the location.
   ///
   /// - Returns: nil if all are true; otherwise the reason for the operator's log.
   mutating func validate(_ path: Path) throws -> String? {
@@ -137,8 +138,8 @@ struct RealtimeRuleWalk {
   }
 }
 
-/// Receives an evaluated rule, a path and the number of its first keys that name the location, the result, and the values
-/// of the marked expressions.
+/// Receives an evaluated rule and its location, its result, and the values of its marked expressions. The location is a
+/// path and the number of its first keys that count.
 typealias RealtimeRuleReport = (
   RealtimeRule, Path, Int, RealtimeRuleResult, [(mark: Int32, outcome: RealtimeOutcome)]
 ) -> Void

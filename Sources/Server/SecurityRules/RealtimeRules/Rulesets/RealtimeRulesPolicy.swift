@@ -1,7 +1,8 @@
 // Decides about operations of the Realtime Database by security rules.
 //
-// Reads need one true `.read` between the root and the location. Writes need one true `.write` between the root and each
-// written location, and every `.validate` true on the way there and below: on the state after the complete write.
+// Reads need one true `.read` between the root and the location. Writes need one true `.write` between the root and
+// each written location. Every `.validate` on that path and below the location must also be true for the state after
+// the complete write.
 //
 // Invariant: a decision costs the paths of the operation times the rules on them, plus the written locations that have
 // `.validate` rules. It does not depend on the size of the tree.

@@ -1,6 +1,7 @@
-// Compiles a rules file of the Realtime Database. A file with a mistake in any expression is rejected with all mistakes.
+// Compiles a rules file of the Realtime Database. If any expression has a mistake, the compiler rejects the file and
+// reports all mistakes.
 //
-// Invariant: compiled rules never change. Their size is bounded by the file's, and by a limit on the compiled size of
+// Invariant: compiled rules never change. Their size is bounded by the size of the file, and by a limit on compiled
 // regular expressions, whose counted repetitions expand.
 
 package import RealtimeModel
@@ -16,7 +17,7 @@ package struct RealtimeRuleset: Sendable {
   /// The marked expressions.
   let marks: [RealtimeMark]
   /// The rules in the order of the file, if expressions are marked.
-  let sites: [RealtimeRule]
+  let rulesInFileOrder: [RealtimeRule]
   /// Explains decisions by this ruleset and records its coverage.
   package let inspection: RealtimeInspection
 
@@ -37,7 +38,7 @@ package struct RealtimeRuleset: Sendable {
     file = try RulesFile(bytes) { compiler.add($0) }
     root = RealtimeRuleNode(file.root, compiler.root)
     self.marks = marks?.marks ?? []
-    sites = compiler.sites
+    rulesInFileOrder = compiler.rulesInFileOrder
     inspection = RealtimeInspection(file.text)
   }
 
@@ -63,7 +64,7 @@ fileprivate final class RealtimeCompiler {
   private var patternInstructions = 0
   private let marks: RealtimeMarks?
   /// The rules in the order of the file, if expressions are marked.
-  private(set) var sites: [RealtimeRule] = []
+  private(set) var rulesInFileOrder: [RealtimeRule] = []
 
   init(_ marks: RealtimeMarks?) {
     self.marks = marks
@@ -90,9 +91,9 @@ fileprivate final class RealtimeCompiler {
     let rule = RealtimeRule(
       condition: condition, kind: site.kind, line: site.line, column: site.column,
       wildcardDepths: site.path.indices.filter { site.path[$0].utf8.first == UInt8(ascii: "$") },
-      marks: marks?.ofSite ?? 0..<0)
+      marks: marks?.rangeOfCurrentRule ?? 0..<0)
     draft(at: site.path).rules[site.kind] = rule
-    if marks != nil { sites.append(rule) }
+    if marks != nil { rulesInFileOrder.append(rule) }
     return nil
   }
 
@@ -114,7 +115,8 @@ fileprivate final class RealtimeCompiler {
 }
 
 extension RealtimeRuleNode {
-  /// Joins the structure of a file and its compiled rules. A location without rules counts: no wildcard applies to it.
+  /// Joins the structure of a file and its compiled rules. A location that the file names without rules also has a
+  /// node, so that no wildcard applies to it.
   fileprivate convenience init(_ node: RuleNode, _ draft: RealtimeCompiler.Draft?) {
     var children: [ChildKey: RealtimeRuleNode] = [:]
     for (key, child) in node.children { children[key] = RealtimeRuleNode(child, draft?.children[key]) }

@@ -251,8 +251,8 @@ struct RealtimeLexer {
 
   // MARK: Regular expressions
 
-  /// Reads the rest of a regular expression. Its slash is the next token; afterwards the token after its flags is the
-  /// next one.
+  /// Reads a regular expression whose opening slash is the next token. Afterwards the next token is the one after its
+  /// flags.
   mutating func readPattern() throws(RealtimeFault) -> Pattern {
     offset = start + 1
     let first = offset

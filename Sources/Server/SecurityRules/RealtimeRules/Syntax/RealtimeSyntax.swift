@@ -31,7 +31,7 @@ struct RealtimeSyntax: Sendable {
   let kind: Kind
   /// The position in the expression, in bytes of UTF-8.
   let offset: Int
-  /// The first and the last byte of the expression and its parts, without parentheses around them; the end is excluded.
+  /// The bytes of the expression with its parts, without the parentheses around it.
   let range: Range<Int>
   /// The levels of the tree from here.
   let depth: Int

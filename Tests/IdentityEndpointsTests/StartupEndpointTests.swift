@@ -1,10 +1,10 @@
-// Tests of the small endpoints that SDKs read at the start, and of paths and methods that do not exist.
+// Tests the small endpoints that SDKs read when they start, and requests to paths and methods that do not exist.
 
 import JSON
 import Testing
 
 @Suite("Small endpoints of the auth port")
-struct HarmlessEndpointTests {
+struct StartupEndpointTests {
   private static let version2 = "/identitytoolkit.googleapis.com/v2"
 
   @Test("Password policy and reCAPTCHA settings enforce nothing")

@@ -3,7 +3,7 @@
 import Identity
 import Locking
 
-final class TestMailbox: Sendable {
+final class AccountEventRecorder: Sendable {
   private let events = Guarded<[AccountEvent]>([])
 
   func add(_ event: AccountEvent) { events.withLock { $0.append(event) } }
