@@ -1,5 +1,5 @@
-// The server side of a gRPC stream as a value: parses header blocks and data into messages, and builds the header
-// blocks of the response. It does no I/O.
+// The server side of a gRPC stream, as a value without I/O. It parses header blocks and data into messages, and builds
+// the header blocks of the response.
 //
 // States of the request: awaitingHead -> open -> halfClosed -> delivered. States of the response: idle -> started ->
 // finished. A response that finishes before it starts is a single header block (trailers-only).
@@ -19,8 +19,8 @@ public struct GRPCServerStream: Sendable {
     case message(ByteBuffer)
     /// A request message, compressed with the encoding in the request's head.
     case compressedMessage(ByteBuffer)
-    /// A message over the limit, with the bytes that its prefix announces. It is the last event; the rest of the
-    /// request is discarded.
+    /// A message over the limit, with the number of bytes that its prefix announces. It is the last event; later bytes
+    /// of the request are discarded.
     case oversizedMessage(Int)
     /// The end of the request.
     case halfClose
@@ -95,7 +95,7 @@ public struct GRPCServerStream: Sendable {
 
   /// The next event; nil if more input is needed or everything was delivered.
   ///
-  /// - Throws: a framing error, with which the caller must finish the call.
+  /// - Throws: a framing error. The caller must finish the call with it.
   public mutating func next() throws(GRPCStatus) -> Event? {
     guard answer != .finished, request == .open || request == .halfClosed else { return nil }
     switch try parser.nextFrame() {

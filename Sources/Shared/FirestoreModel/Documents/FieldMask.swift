@@ -1,8 +1,9 @@
-// A field mask selects the fields of a document that a read returns: a read's mask, or a query's projection.
+// A field mask selects the fields of a document that a read returns. It is the mask of a read or the projection of a
+// query.
 //
 // Invariant: paths are sorted and distinct, and none lies inside another. Therefore masks that keep the same fields are
-// equal. Projecting a document costs the smaller of its fields and the mask, times a logarithm. This bound matters
-// because clients send both, and one mask applies to many documents.
+// equal. Projecting n fields to m paths takes O(min(n, m)) binary searches. This bound matters because clients choose
+// both numbers, and one mask applies to many documents.
 
 /// The fields that a read returns. `__name__` selects no field.
 public struct FieldMask: Sendable {
@@ -45,7 +46,7 @@ extension FieldMask: Hashable, ExpressibleByArrayLiteral {
 }
 
 extension MapValue {
-  /// The fields that a mask selects, inside the maps that enclose them. Absent fields are left out.
+  /// The fields that a mask selects, inside the maps that enclose them. Absent fields are omitted.
   public func projected(to mask: FieldMask) -> MapValue { projected(to: mask.paths[...], depth: 0) }
 
   /// The fields that these paths select. The paths agree in their first `depth` names, and all are longer.

@@ -1,4 +1,4 @@
-// Decodes index keys: skips values, reads ids and paths.
+// Decodes index keys. It skips the values and reads ids and paths.
 //
 // Invariant: the decoder never reads beyond its bytes. It returns nil for bytes that are not an encoding.
 
@@ -16,7 +16,7 @@ public struct IndexKeyDecoder: Sendable {
     self.position = position
   }
 
-  /// Whether everything has been read.
+  /// Whether all bytes have been read.
   public var isAtEnd: Bool { position >= bytes.count }
 
   /// Skips one value; false if there is none.

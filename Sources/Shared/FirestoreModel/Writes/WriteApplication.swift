@@ -1,6 +1,7 @@
-// Validates writes and applies them to a document, alike on the server and in a client's cache.
+// Validates writes and applies them to a document. The server and clients' caches use the same code.
 //
-// Invariant: the fields of an update apply first, then the transforms in order. Each sees the results of those before.
+// Invariant: the fields of an update apply first, then the transforms in order. Each transform receives the result of
+// the transforms before it.
 
 extension Write {
   /// The result of applying a write to a document.

@@ -1,4 +1,4 @@
-// Decodes requests for aggregations without the generated messages, which do not keep all field names distinct
+// Decodes requests for aggregations without the generated messages, which treat some different field names as equal
 // (see QueryDecoding).
 
 public import FirestoreModel

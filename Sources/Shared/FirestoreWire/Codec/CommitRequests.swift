@@ -1,5 +1,5 @@
 // Decodes requests with writes, without the generated messages. These requests are the most frequent, and the generated
-// messages do not keep all field names distinct (see WriteDecoding).
+// messages treat some different field names as equal (see WriteDecoding).
 
 public import FirestoreModel
 
@@ -32,8 +32,8 @@ public struct CommitRequest: Hashable, Sendable {
 }
 
 extension CommitRequest {
-  /// The database and the transaction of a malformed request, from the fields before the malformed part. Nil if no
-  /// transaction is among them.
+  /// The database and the transaction of a malformed request. Only the fields before the malformed part are read. The
+  /// result is nil if they contain no transaction.
   public static func transaction(
     in bytes: UnsafeRawBufferPointer
   ) -> (database: String, token: [UInt8])? {
@@ -49,7 +49,7 @@ extension CommitRequest {
         }
       }
     } catch {
-      // The fields before the malformed part count.
+      // The fields before the malformed part were read.
     }
     return token.isEmpty ? nil : (database, token)
   }

@@ -1,5 +1,5 @@
-// Decodes requests that write one document and return it, without the generated messages, which do not keep all field
-// names distinct (see WriteDecoding).
+// Decodes requests that write one document and return it, without the generated messages, which treat some different
+// field names as equal (see WriteDecoding).
 
 public import FirestoreModel
 
@@ -84,7 +84,7 @@ public struct UpdateDocumentRequest: Hashable, Sendable {
 }
 
 extension ProtobufReader {
-  /// The name, unparsed, and the fields of a `Document` message.
+  /// Reads a `Document` message. Returns its name as it was sent, and its fields.
   fileprivate mutating func namedFields() throws(FirestoreError) -> (String, MapValue) {
     var name = ""
     var entries: [MapValue.Entry] = []

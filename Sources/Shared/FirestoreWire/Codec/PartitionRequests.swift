@@ -1,4 +1,4 @@
-// Decodes requests to partition a query without the generated messages, which do not keep all field names distinct
+// Decodes requests to partition a query without the generated messages, which treat some different field names as equal
 // (see QueryDecoding).
 
 public import FirestoreModel

@@ -1,4 +1,4 @@
-// Decodes requests with queries, without the generated messages, which do not keep all field names distinct (see
+// Decodes requests with queries, without the generated messages, which treat some different field names as equal (see
 // QueryDecoding).
 
 public import FirestoreModel
@@ -55,7 +55,7 @@ public struct ListenStreamRequest: Sendable {
   public struct Target: Sendable {
     /// The target id; 0 if the server is to choose it.
     public var id: Int32 = 0
-    /// The query or documents; an error if they are invalid, which affects only this target.
+    /// The query or documents. If they are invalid, the result is an error, which affects only this target.
     public var selection: Result<Selection, FirestoreError> = .failure(
       .unimplemented("The target must be a query or documents; other targets are not implemented."))
     /// The resume token; nil if none was sent.

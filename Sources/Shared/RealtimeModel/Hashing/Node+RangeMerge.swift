@@ -1,11 +1,11 @@
-// Computes range merges, which replace the ranges of a peer's value that differ from this node. Also applies them.
+// Computes and applies range merges. They replace the ranges of a peer's value that differ from this node.
 
 extension Node {
   /// The range merges that turn a peer's value into this node.
   ///
   /// - Parameter hash: the compound hash of the peer's value.
   /// - Returns: nil if sending the complete value is cheaper or necessary. An empty list means that all ranges are
-  ///   equal. The values may still differ in a priority that the peer's hash does not cover.
+  ///   equal. Even then, the values may differ in a priority that the peer's hash does not cover.
   public func rangeMerges(against hash: CompoundHash) -> [RangeMerge]? {
     var visited = 0
     return rangeMerges(against: hash, visited: &visited)
@@ -52,8 +52,8 @@ extension Node {
   private func isWorthwhile(_ size: Int) -> Bool { size * 10 <= estimatedSize * 9 + 1_000 }
 
   /// Adds merges that remove priorities which the peer's hash does not cover. Mobile clients do not hash the priority
-  /// of an object if none of its keys sorts after `.priority`. So where this node has no priority, the peer may still
-  /// have one. Each added merge has an interval that contains only that priority.
+  /// of an object if none of its keys sorts after `.priority`. Therefore the peer may have a priority where this node
+  /// has none. Each added merge has an interval that contains only that priority.
   private func addUnseenPriorities(
     _ unseen: inout [RangeMerge], apartFrom merges: [RangeMerge], at path: inout Path
   ) {
@@ -75,7 +75,7 @@ extension Node {
     }
   }
 
-  /// Whether the peer surely has a child here that sorts after the priority, so that its hash would cover a priority.
+  /// Whether the peer certainly hashed a priority here, because it has a child that sorts after `.priority`.
   private func isSeen(apartFrom merges: [RangeMerge], at path: Path) -> Bool {
     var isSeen = false
     forEachChild(from: .priority) { key, child in
@@ -113,7 +113,7 @@ extension Node {
     walkRanges(
       &walk,
       willAdd: { walk in
-        // The peer's range ends before this leaf, at a leaf that this value does not have. So the range differs.
+        // The peer's range ends before this leaf, at a leaf that this value does not have. Therefore the range differs.
         while current < hash.paths.count, hash.paths[current] < walk.path {
           current += 1
           walk.discard()
@@ -159,7 +159,7 @@ extension Node {
       path.keys.removeLast()
       result = result.settingChild(key, to: now)
     }
-    // A priority counts as a child, even of a leaf. So an interval that starts at a leaf contains the leaf's priority.
+    // A priority counts as a child, even of a leaf. An interval that starts at a leaf therefore contains its priority.
     guard priority != nil || updates.priority != nil else { return result }
     path.keys.append(.priority)
     let before = priority.map { Node.leaf($0.leafValue) } ?? .empty
@@ -170,8 +170,8 @@ extension Node {
   }
 }
 
-/// Extracts the part of a value inside one interval. Does not visit nodes outside of the interval. So the total cost of
-/// all intervals is proportional to their contents and the paths to their ends.
+/// Extracts the part of a value inside one interval. It does not visit nodes outside of the interval. Therefore the
+/// total cost of all intervals is proportional to their contents and the paths to their ends.
 private struct IntervalSlice {
   private let start: Path?
   private let end: Path?

@@ -52,11 +52,11 @@ public struct QuerySpec: Sendable, Hashable {
   public var end: Bound?
   /// The maximum number of children; nil for all.
   public var limit: Limit?
-  /// Whether the request names ``Ordering/priority``, which is the ordering without a name, too. Only rules
-  /// distinguish the two.
+  /// Whether the request names ``Ordering/priority`` explicitly. A request without an ordering means the same; only
+  /// rules distinguish the two.
   public var namesPriority = false
 
-  /// Makes a query; without arguments the default one.
+  /// Makes a query. Without arguments it is the default query.
   public init(ordering: Ordering = .priority, start: Bound? = nil, end: Bound? = nil, limit: Limit? = nil) {
     self.ordering = ordering
     self.start = start

@@ -43,7 +43,7 @@ struct RulesReader {
 
   private mutating func note(_ offset: Int, _ message: String) {
     // Only the first ``RulesFile/maximumProblems`` in text order are reported. Up to twice as many are collected,
-    // because a problem that is found at the end of an object may precede others in the text.
+    // because a problem that is found at the end of an object may precede already collected problems in the text.
     if problems.count < 2 * RulesFile.maximumProblems { problems.append((offset, message)) }
   }
 
@@ -146,8 +146,8 @@ struct RulesReader {
     return rule
   }
 
-  /// Reports a rule to the checker. As in the hosted service, a mistake has the position of the rule; its message also
-  /// names the line of the mistake if that is another one.
+  /// Passes a rule to the checker. As in the hosted service, a mistake is reported at the position of the rule. If the
+  /// mistake is on another line, the message names that line.
   private mutating func checkRule(
     _ rule: RuleNode.Rule, _ kind: RuleSite.Kind, _ path: [String], at start: Int, offset: (Int) -> Int
   ) {

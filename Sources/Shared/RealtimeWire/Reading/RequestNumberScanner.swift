@@ -1,11 +1,11 @@
-// Finds the number of a request that is malformed or too large to buffer, so that it can still be answered.
+// Finds the number of a request that is malformed or too large to buffer, so that the server can respond with an error.
 //
 // The scanner follows only the structure of the message, in one pass, and keeps no bytes. Values are not validated, so
 // that a malformed value does not hide the number.
 //
-// Invariant: the number is the member `r` of the message's `d`, never text from inside a body. A number before any
-// nested object or array is known at once. After one it is known only at the end of the message, when every bracket is
-// closed and nothing follows.
+// Invariant: the number is the member `r` of the message's `d`, never text from inside a body. A number that precedes
+// every nested object and array is known immediately. Otherwise it is known only at the end of the message, when every
+// bracket is closed and nothing follows.
 
 /// Scans a message for its request number.
 public struct RequestNumberScanner: Sendable {
@@ -26,7 +26,7 @@ public struct RequestNumberScanner: Sendable {
   private var hasNested = false
   private var isInText = false
   private var isEscaped = false
-  /// The last byte of the current string, and its length, which is counted up to 2.
+  /// The last byte of the current string, and the string's length. The length is counted up to 2.
   private var letter: UInt8 = 0
   private var length = 0
   /// The name of the current member if the name has one byte, as `r`, `d` and `t` have.

@@ -1,5 +1,5 @@
-// Writes the messages of a server. Every control message carries `d`, since one client ignores control messages without
-// it. The paths of pushes have no leading slash.
+// Writes the messages of a server. Every control message has the member `d`, since one client ignores
+// control messages without it. The paths of pushes have no leading slash.
 
 public import JSON
 public import RealtimeModel
