@@ -1,4 +1,4 @@
-// Tests direct decoding of requests with writes, compared with the generated code.
+// Tests the direct decoding of requests with writes. It must give the same results as the generated code.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -29,7 +29,7 @@ struct CommitRequestTests {
     } catch { return (error as? FirestoreError)?.message }
   }
 
-  @Test("Commits decode as with the generated code, on random writes")
+  @Test("Commits of random writes decode as with the generated code")
   func commits() throws {
     var source = RandomValues(seed: 61)
     for _ in 0..<1500 {

@@ -1,4 +1,4 @@
-// Tests the codec, compared with the generated code, which defines the wire format.
+// Tests the document codec against the generated code, which defines the wire format.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -36,7 +36,7 @@ struct DocumentCodecTests {
     }
   }
 
-  @Test("Documents and field maps larger than the initial buffer survive encoding and decoding")
+  @Test("Documents and field maps larger than the initial buffer are unchanged after encoding and decoding")
   func documents() throws {
     var source = RandomValues(seed: 42)
     for round in 0..<1500 {
@@ -60,7 +60,7 @@ struct DocumentCodecTests {
     #expect(try DocumentCodec.decodeFields(DocumentCodec.encode(fields: fields)) == fields)
   }
 
-  @Test("Integers of all lengths and both zeros survive")
+  @Test("Integers of all lengths and both zeros are unchanged after encoding and decoding")
   func numbers() throws {
     for shift in 0..<64 {
       for value in [
@@ -143,7 +143,7 @@ struct DocumentCodecTests {
     ] as [[UInt8]])
   func malformed(bytes: [UInt8]) { #expect(Self.refusal(bytes)?.code == .invalidArgument) }
 
-  @Test("Unknown fields and groups are skipped, and the last type of a value counts")
+  @Test("Unknown fields and groups are skipped, and the last of several types of a value counts")
   func unknownFields() throws {
     let unknown: [UInt8] = [
       0xA0, 0x06, 1, 0xA3, 0x06, 0x08, 1, 0xA4, 0x06, 0xA2, 0x06, 1, 0x61, 0xA5, 0x06, 1, 2, 3, 4,

@@ -1,4 +1,4 @@
-// Tests the client side of a stream: every end of a call gives exactly one status.
+// Tests the client side of a gRPC stream. However a call ends, the client must report exactly one status.
 
 import GRPCFraming
 import NIOCore
@@ -135,7 +135,7 @@ struct ClientStreamTests {
     #expect(status(events { $0.receive(data: ByteBuffer(bytes: [0]), endStream: false) })?.code == .internal)
   }
 
-  @Test("Random input in any order ends the call at most once and never crashes", arguments: 0..<300)
+  @Test("Random input in random order ends the call at most once and never crashes", arguments: 0..<300)
   func randomInput(seed: Int) {
     var generator = SeededGenerator(seed: UInt64(seed))
     var stream = GRPCClientStream(maximumMessageSize: 64)

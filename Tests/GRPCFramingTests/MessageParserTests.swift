@@ -1,4 +1,4 @@
-// Tests properties of the incremental message parser with random messages and random splits.
+// Tests the incremental message parser with random messages, whose bytes arrive in random chunks.
 
 import GRPCFraming
 import NIOCore
@@ -49,7 +49,7 @@ struct MessageParserTests {
     #expect(parse([bytes[...]]).0 == messages)
   }
 
-  @Test("Messages split at any byte, or fed byte by byte, are the same messages")
+  @Test("Splitting the bytes at any position, or after every byte, yields the same messages")
   func everyCut() {
     let messages: [[UInt8]] = [[], [7], Array(0...90), [0, 0, 0, 0, 5], []]
     var wire = ByteBuffer()
@@ -67,7 +67,8 @@ struct MessageParserTests {
     var generator = SeededGenerator(seed: UInt64(seed) &+ 7_000)
     var bytes = generator.bytes(Int.random(in: 0...400, using: &generator))
     if Bool.random(using: &generator), bytes.count > 3 {
-      bytes.replaceSubrange(0..<4, with: [0, 0, 0, 0])  // reaches beyond the first prefix
+      // A short first message, so that later bytes are parsed as well.
+      bytes.replaceSubrange(0..<4, with: [0, 0, 0, 0])
     }
     var parser = GRPCMessageParser(maximumMessageSize: 200)
     var failure: GRPCStatus?
@@ -87,7 +88,7 @@ struct MessageParserTests {
     }
   }
 
-  @Test("A message at the limit is accepted; one byte more is RESOURCE_EXHAUSTED with limit and size")
+  @Test("A message at the limit is accepted; one byte more is RESOURCE_EXHAUSTED with the limit and the size")
   func limit() {
     var atLimit = ByteBuffer()
     atLimit.writeGRPCMessage(bytes: [UInt8](repeating: 7, count: 100))

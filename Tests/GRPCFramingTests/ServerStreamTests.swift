@@ -1,4 +1,5 @@
-// Tests the server side of a stream: accepted requests, the exact responses to rejected ones, and the order of events.
+// Tests the server side of a gRPC stream: which requests it accepts, its exact responses to rejected requests, and the
+// order of its events.
 
 import GRPCFraming
 import NIOCore
@@ -148,7 +149,7 @@ struct ServerStreamTests {
     #expect(rejection(request([(":path", "")]))?.status.code == .unimplemented)
   }
 
-  @Test("Messages are delivered in order, then the half-close, once")
+  @Test("Messages are delivered in order, followed by exactly one half-close")
   func eventsInOrder() throws {
     var stream = GRPCServerStream()
     _ = try stream.receive(headers: request(), endStream: false)
@@ -173,7 +174,7 @@ struct ServerStreamTests {
   }
 
   @Test(
-    "A response without messages is one header block, one with messages has trailers; a second end is ignored"
+    "A response without messages is one header block; a response with messages has trailers; a second end is ignored"
   )
   func answers() throws {
     var early = GRPCServerStream()

@@ -21,7 +21,7 @@ struct Base64Tests {
     }
   }
 
-  @Test("Random bytes survive encoding and decoding, with and without padding, in both alphabets")
+  @Test("Random bytes are unchanged after encoding and decoding, with and without padding, in both alphabets")
   func random() {
     var generator = SystemRandomNumberGenerator()
     for count in 0..<300 {

@@ -1,4 +1,4 @@
-// A corpus of texts that parsers commonly get wrong, with their values or the reason for rejecting them.
+// A corpus of JSON texts that parsers commonly treat incorrectly. Each has its value, or the reason for rejecting it.
 
 import JSON
 
@@ -53,7 +53,7 @@ enum Corpus {
     ("1/**/", .trailingBytes), ("\u{A0}1", .unexpectedByte), ("\u{B}1", .unexpectedByte),
   ]
 
-  /// Lone continuation bytes, overlong forms, surrogates, values beyond Unicode, truncated sequences.
+  /// Malformed UTF-8: lone continuation bytes, overlong forms, surrogates, values beyond Unicode, truncated sequences.
   private static let brokenUTF8: [[UInt8]] = [
     [0x80], [0xBF], [0xC0, 0x80], [0xC1, 0xBF], [0xC2], [0xC2, 0x41], [0xE0, 0x80, 0x80], [0xE0, 0x9F, 0xBF],
     [0xE2, 0x82], [0xE2, 0x82, 0x41], [0xED, 0xA0, 0x80], [0xED, 0xBF, 0xBF], [0xF0, 0x80, 0x80, 0x80],

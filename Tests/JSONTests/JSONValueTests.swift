@@ -1,4 +1,4 @@
-// Tests that JSON values and numbers survive writing and reading, and which texts are accepted.
+// Tests JSON values and numbers: writing and reading must not change them, and only well-formed texts are accepted.
 
 import JSON
 import RandomModels
@@ -6,7 +6,7 @@ import Testing
 
 @Suite("JSON values")
 struct JSONValueTests {
-  @Test("Random values survive writing and reading, compact and pretty")
+  @Test("Random values are unchanged after writing and reading, compact and pretty")
   func roundTrip() throws {
     var random = RandomJSON(seed: 1)
     for _ in 0..<3000 {
@@ -107,7 +107,7 @@ struct JSONValueTests {
     #expect(object["k4998"] == .string("again"))
   }
 
-  @Test("Depth and size limits reject exactly the texts beyond them")
+  @Test("The limits of depth and size reject exactly the texts that exceed them")
   func limits() throws {
     let limits = JSONLimits(depth: 4, bytes: 20)
     #expect(try JSONValue(json: "[[[[1]]]]", limits: limits).array?.count == 1)

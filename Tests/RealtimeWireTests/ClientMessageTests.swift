@@ -1,4 +1,4 @@
-// Tests reading and writing the messages of clients, and finding the request number of malformed messages.
+// Tests client messages: reading, writing, and finding the request number of a malformed message.
 
 import RandomModels
 import RealtimeModel
@@ -25,7 +25,7 @@ struct ClientMessageTests {
   }
 
   @Test(
-    "Every request survives reading and writing unchanged",
+    "Every request is unchanged after reading and writing",
     arguments: [
       #"{"t":"c","d":{"t":"p","d":{}}}"#, #"{"t":"c","d":{"t":"a","d":{}}}"#,
       #"{"t":"c","d":{"t":"n","d":{}}}"#,
@@ -96,7 +96,7 @@ struct ClientMessageTests {
     #expect(listen.query.ordering == .child("to"))
   }
 
-  @Test("An invalid request keeps its number, so that it is answered")
+  @Test("An invalid request keeps its number, so that the server can respond")
   func invalidRequests() throws {
     #expect(try error(#"{"r":1,"a":"p","b":{"p":"/a","d":{"b.c":1}}}"#)?.status == .failure)
     #expect(try error(#"{"r":1,"a":"p","b":{"d":1}}"#) == .invalidPath)
@@ -201,7 +201,7 @@ struct ClientMessageTests {
       // Members of other objects.
       #"{"d":{"b":{}},"e":{"r":5},"t":"d"}"#, #"{"d":[{"b":{}},{"r":5}],"t":"d"}"#,
       #"{"d":{"b":{}},"d":{"r":5},"t":"d"}"#, #"[{"d":{"b":{},"r":5},"t":"d"}]"#,
-      // An incomplete message, or more than one.
+      // An incomplete message, and more than one message.
       #"{"d":{"b":{},"r":5},"t":"d""#, #"{"d":{"b":{},"r":5}"#, #"{"d":{"b":{},"r":5},"t":"d"}}"#,
       #"{"d":{"b":{},"r":5},"t":"d"},"#, #"{"d":{"b":{},"r":5}}"#, #"{"d":{"b":{},"r":5},"t":"c"}"#,
       #"{"d":{"b":{},"r":5,},"t":"d"}"#, #"{"d":{"b":{} "r":5},"t":"d"}"#,

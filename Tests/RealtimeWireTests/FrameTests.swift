@@ -19,7 +19,7 @@ struct FrameTests {
     Array(text.utf8).withUnsafeBytes { assembler.receive($0) }
   }
 
-  @Test("A message of 16,384 characters is one frame, a longer one is split")
+  @Test("A message of 16,384 characters is one frame, a longer message is split")
   func threshold() {
     #expect(pieces(String(repeating: "x", count: 16_384))?.count == 1)
     #expect(pieces(String(repeating: "x", count: 16_385))?.map(\.count) == [16_384, 1])
@@ -55,7 +55,7 @@ struct FrameTests {
     }
   }
 
-  @Test("Random texts survive splitting and assembling")
+  @Test("Random texts are unchanged after splitting and assembling")
   func roundTrip() throws {
     var random = SeededGenerator(seed: 1)
     let alphabet = ["a", "é", "€", "😀", "0"]
@@ -103,7 +103,7 @@ struct FrameTests {
     #expect(receive(&assembler, "{}") == .message)
   }
 
-  @Test("After a count the announced frames are parts of the message, even if they look like numbers")
+  @Test("After a frame count, the announced frames are parts of a message, even if they contain only digits")
   func countOfOne() {
     var assembler = MessageAssembler(maximumBytes: 100)
     #expect(receive(&assembler, "1") == .nothing)
@@ -114,7 +114,7 @@ struct FrameTests {
     #expect(receive(&assembler, "{}") == .message)
   }
 
-  @Test("The frames of a message over the limit are counted but not kept, and its request number is found")
+  @Test("Frames of a message over the limit are counted but not buffered; its request number is found")
   func oversized() {
     var assembler = MessageAssembler(maximumBytes: 10)
     #expect(receive(&assembler, "3") == .nothing)

@@ -1,4 +1,4 @@
-// Tests reading and writing the messages of servers, and encoding a push once for all subscribers.
+// Tests server messages: reading, writing, and encoding a push once for all subscribers.
 
 import JSON
 import RandomModels
@@ -31,7 +31,7 @@ struct ServerMessageTests {
   }
 
   @Test(
-    "Every message survives reading and writing unchanged",
+    "Every message is unchanged after reading and writing",
     arguments: [
       #"{"t":"c","d":{"t":"h","d":{"ts":1700000000000,"v":"5","h":"localhost:9000","s":"abc"}}}"#,
       #"{"t":"c","d":{"t":"r","d":"other:9000"}}"#, #"{"t":"c","d":{"t":"s","d":"gone"}}"#,

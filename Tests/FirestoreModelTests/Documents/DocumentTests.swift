@@ -1,4 +1,4 @@
-// Tests fields at paths, the size formula and the validation of documents.
+// Tests documents: access to fields at paths, the size formula and validation.
 
 import FirestoreModel
 import Testing
@@ -52,7 +52,7 @@ struct DocumentTests {
     #expect(old.merging(update, mask: []) == old)
   }
 
-  @Test("The size formula gives the published example")
+  @Test("The size formula gives the size of the published example")
   func size() throws {
     let name = try DocumentName(parsing: "projects/p/databases/d/documents/books/b1")
     #expect(DocumentSize.of(name, ["title": "Dune", "pages": 412]) == 82)
@@ -62,7 +62,7 @@ struct DocumentTests {
     #expect(DocumentSize.of(value: .reference(name)) == 25 && DocumentSize.of(value: .timestamp(.epoch)) == 8)
   }
 
-  @Test("A document of 1 MiB is accepted, one byte more is rejected")
+  @Test("A document of 1 MiB is accepted, a document one byte larger is rejected")
   func sizeLimit() throws {
     let name = try DocumentName(parsing: "projects/p/databases/d/documents/books/b1")
     func check(_ bytes: Int) -> FirestoreError? {
@@ -81,7 +81,7 @@ struct DocumentTests {
         + "allowed size of 1,048,576 bytes.")
   }
 
-  @Test("20 levels of maps and arrays are accepted, 21 are rejected")
+  @Test("20 levels of maps and arrays are accepted, 21 levels are rejected")
   func depth() {
     func nested(_ levels: Int, arrays: Bool) -> MapValue {
       var value: Value = 1

@@ -1,4 +1,4 @@
-// Tests bloom filters with the public vectors and the worked example.
+// Tests bloom filters with the published vectors and the published example.
 
 import FirestoreModel
 import Foundation
@@ -15,7 +15,7 @@ struct BloomFilterTests {
     .enabled(if: ConformanceVectors.areGiven, "HEARTH_CONFORMANCE is not set"))
   func vectors() throws {
     let files = try ConformanceVectors.files(in: "bloom-filter")
-    // A vector is a pair of files that differ in their ending.
+    // A vector is a pair of files whose names differ only in their ending.
     var vectors: [String: (filter: URL?, result: URL?)] = [:]
     for file in files {
       let object = try ConformanceVectors.object(at: file)
@@ -56,7 +56,7 @@ struct BloomFilterTests {
     #expect(run > 0)
   }
 
-  @Test("The worked example has the published bits")
+  @Test("The filter of the published example has the published bits")
   func example() throws {
     var filter = try #require(
       BloomFilter(bitmap: [UInt8](repeating: 0, count: 8), padding: 6, hashCount: 7))

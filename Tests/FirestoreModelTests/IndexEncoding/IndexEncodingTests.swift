@@ -1,4 +1,4 @@
-// Tests that the order of encoded bytes is the order of values.
+// Tests the encoding of index keys: the bytes must sort in the order of the values.
 
 import FirestoreModel
 import RandomModels
@@ -152,7 +152,7 @@ struct IndexEncodingTests {
     }
   }
 
-  @Test("The examples in the documentation of the format have the documented bytes")
+  @Test("The examples in the description of the key format have the documented bytes")
   func examples() {
     #expect(IndexKeyEncoder.encode("a") == [0x50, 0x61, 0x00, 0x01])
     let one: [UInt8] = [0x30, 0xBF, 0xF0, 0, 0, 0, 0, 0, 0]

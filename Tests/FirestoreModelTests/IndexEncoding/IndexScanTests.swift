@@ -1,5 +1,5 @@
-// Tests that every filter corresponds to one range of a sorted list of index keys, which contains exactly the
-// matching documents. An engine scans an index in the same way.
+// Tests scans of index keys. Every filter corresponds to one range of the sorted keys, and the range must contain
+// exactly the matching documents. The engine scans an index in the same way.
 
 import FirestoreModel
 import RandomModels

@@ -44,7 +44,7 @@ struct FieldPathTests {
       ["x"], ["é"], ["`"], ["\\"], ["a", "b"], ["`", "\\"], ["a", "é", "`"], ["\u{0}"], ["."],
     ])
   func length(pieces: [String]) throws {
-    // One long name, and the maximum number of short names.
+    // The paths have one long name, or the maximum number of short names.
     let piece = pieces.joined()
     let whole = String(repeating: piece, count: 1500 / piece.utf8.count)
     let long = whole + String(repeating: "x", count: 1500 - whole.utf8.count)
@@ -66,7 +66,7 @@ struct FieldPathTests {
     }
   }
 
-  @Test("Random names survive the text form")
+  @Test("Random names are unchanged after formatting and parsing")
   func roundTrip() throws {
     var source = RandomValues(seed: 21)
     let pieces = ["a", "`", "\\", ".", "é", "\u{0}", " ", "9", "_", "😀"]

@@ -64,7 +64,7 @@ struct NameTests {
     ])
   func refusals(name: String) { #expect(Self.error(name)?.code == .invalidArgument) }
 
-  @Test("Ids of 1,500 bytes, names of 6 KiB and 100 levels are accepted, more is rejected")
+  @Test("Ids of 1,500 bytes, names of 6 KiB and paths of 100 levels are accepted; longer ones are rejected")
   func limits() {
     let id = String(repeating: "x", count: 1500)
     #expect(Self.error(Self.root + "/c/" + id) == nil)
@@ -91,7 +91,7 @@ struct NameTests {
     }
   }
 
-  @Test("A slash with a combining mark separates ids, and reserved ids are recognized by bytes")
+  @Test("A slash before a combining mark separates ids, and reserved ids are recognized by their bytes")
   func combiningMarks() {
     #expect(ResourcePath(splitting: "a/\u{301}b").count == 2)
     #expect(ResourceID.isReserved("__\u{301}x__"))

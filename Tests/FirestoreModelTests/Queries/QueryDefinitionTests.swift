@@ -1,4 +1,4 @@
-// Tests the definition of queries: order, bounds, scope, validation, canonical form.
+// Tests the definition of queries: their order, bounds, scope, validation and canonical form.
 
 import FirestoreModel
 import RandomModels
@@ -33,7 +33,7 @@ struct QueryDefinitionTests {
 
   // MARK: Order
 
-  @Test("The order gains inequality fields by path, then the name, in the last explicit direction")
+  @Test("The order is completed by inequality fields and the name, in the last explicit direction")
   func normalizedOrder() {
     func order(_ query: StructuredQuery) -> String {
       query.normalizedOrder.map { "\($0.field)\($0.direction == .ascending ? "+" : "-")" }.joined(
@@ -88,7 +88,7 @@ struct QueryDefinitionTests {
   // MARK: Results
 
   @Test(
-    "Documents without an ordered field are left out, null counts as present, and results have the database's order"
+    "Documents without an ordered field are omitted, null counts as present, and results have the database's order"
   )
   func results() throws {
     let query = try NormalizedQuery(Self.query(StructuredQuery(orderBy: [Self.order("pages")])))
@@ -158,7 +158,7 @@ struct QueryDefinitionTests {
     #expect(try find(Cursor([3, reference], before: false), nil) == [4, 5])
   }
 
-  @Test("A reversed query has the reverse order and the same bounds, on random queries")
+  @Test("A reversed random query has the reverse order and the same bounds")
   func reversal() throws {
     var source = RandomValues(seed: 32)
     var checked = 0
@@ -177,7 +177,7 @@ struct QueryDefinitionTests {
     #expect(checked > 300)
   }
 
-  @Test("An empty projection, or one to the name, returns only names")
+  @Test("An empty projection, or a projection to `__name__`, returns only names")
   func projection() throws {
     func project(_ select: FieldMask?) throws -> MapValue {
       try NormalizedQuery(Self.query(StructuredQuery(select: select))).projected(["a": 1, "b": 2])
@@ -317,7 +317,7 @@ struct QueryDefinitionTests {
 
   // MARK: Text
 
-  @Test("Queries have equal canonical forms exactly if they are equal, on random queries")
+  @Test("Random queries have equal canonical forms exactly if the queries are equal")
   func canonicalForm() {
     var source = RandomValues(seed: 33)
     var seen: [String: NormalizedQuery] = [:]

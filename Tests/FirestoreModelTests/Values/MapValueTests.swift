@@ -1,4 +1,4 @@
-// Tests maps, compared with a plain list of pairs.
+// Tests `MapValue` against a plain list of pairs, a slow and simple implementation of a map.
 
 import FirestoreModel
 import RandomModels
@@ -51,7 +51,7 @@ struct MapValueTests {
     }
   }
 
-  @Test("A map made of pairs in any order equals a map made one by one")
+  @Test("A map made of pairs in any order equals a map whose fields were set one by one")
   func construction() {
     var source = RandomValues(seed: 72)
     for _ in 0..<2000 {
@@ -116,7 +116,7 @@ struct MapValueTests {
     }
   }
 
-  @Test("A masked update equals the update inside the mask and the document elsewhere")
+  @Test("After a masked update, fields in the mask equal the update, and other fields equal the document")
   func merging() {
     var source = RandomValues(seed: 75)
     for _ in 0..<3000 {

@@ -1,4 +1,4 @@
-// Tests numbers, compared with a wider format that represents integers and doubles exactly.
+// Tests the order and arithmetic of numbers against a wider format, which represents integers and doubles exactly.
 
 import FirestoreModel
 import RandomModels

@@ -5,7 +5,8 @@ import Testing
 @testable import FirestoreModel
 
 /// The set operations of the array transforms, compared with naive loops.
-@Suite(.timeLimit(.minutes(10))) struct ArraySetTests {
+@Suite("Set operations on arrays", .timeLimit(.minutes(10)))
+struct ArraySetTests {
   private static let values: [Value] = [
     .null, .integer(1), .double(1), .integer(2), .double(.nan), .double(-0.0), .double(0), .string("1"),
     .boolean(true),
@@ -34,7 +35,7 @@ import Testing
     }
   }
 
-  @Test("Arrays as large as a document permits take less than a second")
+  @Test("Set operations on the largest arrays of a document take less than a second")
   func many() {
     let stored = (0..<60_000).map { Value.integer($0) }
     let elements = (30_000..<90_000).map { Value.double(Double($0)) }

@@ -1,4 +1,4 @@
-// Tests writes, preconditions and transforms applied to documents.
+// Tests the rules of writes: validation, preconditions, and the effect of updates and transforms on a document.
 
 import FirestoreModel
 import Testing
@@ -20,7 +20,7 @@ struct WriteRuleTests {
     failure { () throws(FirestoreError) in try write.validate(in: database) }?.message
   }
 
-  @Test("An update without a mask replaces, with a mask merges, with an empty mask only creates")
+  @Test("An update replaces without a mask, merges with a mask, and only creates with an empty mask")
   func updates() throws {
     let name = try Self.name()
     let replace = Write(.update(name, fields: ["a": 1]))
@@ -68,7 +68,7 @@ struct WriteRuleTests {
         == "Value type OBJECT_ID is not allowed: field name __oid__ is reserved")
   }
 
-  @Test("A delete removes, a verify changes nothing, a transform alone creates the document")
+  @Test("A delete removes the document, a verify changes nothing, a transform alone creates it")
   func otherOperations() throws {
     let name = try Self.name()
     #expect(Write(.delete(name)).apply(to: ["a": 1], requestTime: Self.time).fields == nil)
@@ -79,7 +79,7 @@ struct WriteRuleTests {
     #expect(outcome.fields == ["n": 2] && outcome.transformResults == [2])
   }
 
-  @Test("Transforms apply after the update's fields, in order, also several of one field")
+  @Test("Transforms apply after the update's fields, in order, even if several change one field")
   func sequence() throws {
     let n = FieldPath(field: "n")
     let write = Write(
@@ -130,7 +130,7 @@ struct WriteRuleTests {
     #expect(outcome.result == .null)
   }
 
-  @Test("Preconditions fail with the codes that clients act on")
+  @Test("A failed precondition has the status code that clients expect for it")
   func preconditions() throws {
     let name = try Self.name()
     func check(_ condition: Precondition, _ stored: Timestamp?) -> FirestoreError? {
@@ -243,7 +243,7 @@ struct WriteRuleTests {
     #expect(Write(.delete(name)).hasChanged(["a": 1], into: nil))
   }
 
-  @Test("A write's timestamps are truncated to microseconds before its values are compared with the document")
+  @Test("Timestamps of a write are truncated to microseconds before comparisons with stored values")
   func stored() throws {
     let name = try Self.name()
     let (fine, cut): (Value, Value) = (

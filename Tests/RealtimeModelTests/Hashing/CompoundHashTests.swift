@@ -1,5 +1,5 @@
-// Tests compound hashes with known vectors. Tests range merges, which the server computes from a client's
-// compound hash: applying them to the client's value must give the server's value.
+// Tests compound hashes with vectors from the tests of Firebase's clients. Tests range merges, which the server
+// computes from a client's compound hash: applying them to the client's value must give the server's value.
 
 import RandomModels
 import Testing
@@ -195,7 +195,7 @@ struct CompoundHashTests {
       let merges = server.rangeMerges(against: CompoundHash(of: client))
       #expect(merges?.reduce(client) { $0.applying($1) } ?? server == server)
       #expect(merges != [])
-      // Firebase's mobile clients leave such a priority out of the hash.
+      // Firebase's mobile clients omit such a priority from the hash.
       let theirs = CompoundHash(of: client.with(priority: nil))
       let answer = server.rangeMerges(against: theirs)
       if server.priority == nil { continue }
@@ -204,7 +204,7 @@ struct CompoundHashTests {
     }
   }
 
-  @Test("A removed priority is also removed at a peer whose hash leaves priorities out", arguments: 0..<3)
+  @Test("A removed priority is also removed at a peer whose hash omits priorities", arguments: 0..<3)
   func unseenPriority(depth: Int) throws {
     let list = Node.object(
       [("-Na", .object([("1", .leaf(.int(1), priority: .number(4)))])), ("-Nb", .leaf(.int(2)))],
@@ -224,7 +224,7 @@ struct CompoundHashTests {
   }
 
   @Test(
-    "A leaf at an interval's start is outside and one at its end inside; the reverse holds for descendants")
+    "A leaf at an interval's start is outside, at its end inside; the opposite holds for descendants")
   func edges() {
     let old = Node.empty.setting("a", to: .leaf(.int(1))).setting("b/x", to: .leaf(.int(2)))
       .setting("c/y", to: .leaf(.int(3))).setting("d", to: .leaf(.int(4)))

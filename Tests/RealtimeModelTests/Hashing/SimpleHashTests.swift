@@ -47,7 +47,7 @@ struct SimpleHashTests {
     #expect(!node.setting("b", to: .leaf(.int(1))).matches(hash: "CaTvE5RHLIo9iQ/rm9Eoh7LiaVY="))
   }
 
-  @Test("A hash is compared only if it is cached or cheap to compute, in both variants")
+  @Test("Both variants of a hash are compared only if they are cached or within the limit of hashed bytes")
   func bounded() {
     let list = Node.object((0..<500).map { (ChildKey("k\($0)"), .leaf(.string("item number \($0)"))) })
     let node = Node.object([("a", list), ("b", .leaf(.int(1)))])

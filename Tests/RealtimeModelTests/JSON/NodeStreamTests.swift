@@ -67,7 +67,7 @@ struct NodeStreamTests {
     #expect(try read(Array(text.utf8), &random, most: 30) == (try Node(json: Array(text.utf8))), "\(text)")
   }
 
-  @Test("Random nodes read the same in chunks, compact and pretty", arguments: 0..<300)
+  @Test("Random nodes read in chunks equal the original nodes, compact and pretty", arguments: 0..<300)
   func trees(seed: Int) throws {
     var random = RandomNodes(seed: UInt64(seed))
     let node = random.node(depth: 4)

@@ -1,4 +1,4 @@
-// Tests nodes with random programs: after every step the node must equal the naive tree.
+// Tests nodes against the naive tree with random programs. After every step the node must equal the tree.
 
 import RandomModels
 import RealtimeModel

@@ -1,4 +1,4 @@
-// Tests the data model's rules one by one.
+// Tests the data model's rules for nodes, one rule in each test.
 
 import RealtimeModel
 import Testing
@@ -29,7 +29,7 @@ struct NodeRuleTests {
   }
 
   @Test(
-    "Setting a child below a leaf replaces its value and keeps its priority; removing one changes nothing")
+    "Setting a child replaces a leaf's value and keeps its priority; removing a child changes nothing")
   func leafReplaced() {
     let closed = Node.leaf(.string("closed"), priority: .number(4))
     #expect(

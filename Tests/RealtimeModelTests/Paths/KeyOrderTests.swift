@@ -1,4 +1,4 @@
-// Tests the order, equality and rules of keys and paths.
+// Tests keys and paths: their order, their equality and their validation.
 
 import RandomModels
 import RealtimeModel
@@ -81,7 +81,7 @@ struct KeyOrderTests {
     #expect(throws: RealtimeError.self) { try Path(validating: "/a.b") }
   }
 
-  @Test("A path may have 32 levels, not 33")
+  @Test("A path of 32 levels is accepted, a path of 33 levels is rejected")
   func depth() throws {
     let deep = Array(repeating: "k", count: 32).joined(separator: "/")
     _ = try Path(validating: deep)

@@ -1,4 +1,4 @@
-// Tests that keys, paths and sort keys have total orders, and that paths round-trip through text.
+// Tests that keys, paths and sort keys have total orders, and that formatting and parsing a path does not change it.
 
 import RandomModels
 import Testing

@@ -1,6 +1,6 @@
-// Tests ordered indexes, which keep the children of a location in an order. Updates must give the same index
-// as building a new one, and share most of its storage. A child has a value if it has a priority, or the
-// descendant by which the index orders.
+// Tests ordered indexes, which keep the children of a location in an order. An updated index must equal a new index of
+// the same value, and share most of its storage with the index before the update. In these tests, a child has a value
+// if it has a priority, or the descendant by which the index orders.
 
 import RandomModels
 import Testing

@@ -9,7 +9,7 @@ import Testing
 struct QueryWireTests {
   typealias Field = (name: String, value: LeafValue?)
 
-  @Test("Query fields survive writing and reading", arguments: 0..<200)
+  @Test("Queries are unchanged after writing and reading their fields", arguments: 0..<200)
   func roundTrip(seed: Int) throws {
     var values = RandomNodes(seed: UInt64(seed))
     let query = values.query()

@@ -1,5 +1,5 @@
-// Random nodes: random values, paths and queries of the Realtime Database. Their keys use a small alphabet,
-// so that random operations often access the same locations.
+// Generates random nodes, paths and queries of the Realtime Database. Their keys use a small alphabet, so that random
+// operations often access the same locations.
 
 package import RealtimeModel
 
