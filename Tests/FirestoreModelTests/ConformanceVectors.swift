@@ -9,7 +9,7 @@ enum ConformanceVectors {
   private static let root = ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"]
 
   /// Whether the environment variable is set. Otherwise the tests with vectors are skipped.
-  static var areGiven: Bool { root != nil }
+  static var areAvailable: Bool { root != nil }
 
   /// The JSON files of a folder, sorted by name. Throws if the folder is missing or has no JSON files.
   static func files(in folder: String) throws -> [URL] {

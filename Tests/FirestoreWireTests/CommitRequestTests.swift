@@ -22,7 +22,7 @@ struct CommitRequestTests {
     try Google_Firestore_V1_CommitRequest.with { $0.writes = [write] }.serializedBytes()
   }
 
-  static func refusal(_ write: Google_Firestore_V1_Write) throws -> String? {
+  static func rejection(_ write: Google_Firestore_V1_Write) throws -> String? {
     do {
       _ = try commit(try bytes(of: write))
       return nil
@@ -150,14 +150,14 @@ struct CommitRequestTests {
   }
 
   @Test("Empty messages are rejected with the same errors as with the generated code")
-  func refusals() throws {
-    #expect(try Self.refusal(.init()) == "empty write operation")
+  func rejections() throws {
+    #expect(try Self.rejection(.init()) == "empty write operation")
     #expect(
-      try Self.refusal(.with { $0.transform.fieldTransforms = [.init()] })
+      try Self.rejection(.with { $0.transform.fieldTransforms = [.init()] })
         == "A field transform must name its type.")
-    #expect(try Self.refusal(.with { $0.delete = "x" })?.hasPrefix("Document name \"x\" lacks") == true)
+    #expect(try Self.rejection(.with { $0.delete = "x" })?.hasPrefix("Document name \"x\" lacks") == true)
     #expect(
-      try Self.refusal(.with { $0.updateTransforms = [.with { $0.setToServerValue = .unspecified }] })
+      try Self.rejection(.with { $0.updateTransforms = [.with { $0.setToServerValue = .unspecified }] })
         == "Unknown server value in a field transform.")
     #expect(throws: FirestoreError.self) { try Self.commit([0x12, 0x05, 0x0A]) }
     #expect(throws: FirestoreError.self) { try Self.stream([0x0A, 0x01, 0xFF]) }

@@ -113,7 +113,7 @@ struct MessageTests {
   }
 
   @Test("Empty messages are rejected with Cloud Firestore's error message")
-  func refusals() {
+  func rejections() {
     func message(_ body: () throws -> Void) -> String? {
       do {
         try body()

@@ -38,7 +38,7 @@ struct Base64Tests {
   @Test(
     "Invalid base64 is rejected",
     arguments: ["A", "A===", "AA=", "AAA==", "====", "=", "AA=A", "AA A", "AAAAA", "Zg==\n", "é", "AA*A"])
-  func refused(text: String) {
+  func rejected(text: String) {
     #expect(Base64.decode(text.utf8, .either, paddedBy: Self.padding) == nil)
   }
 

@@ -17,7 +17,7 @@ struct JSONValueTests {
   }
 
   @Test("Every truncated text is rejected")
-  func everyPrefixIsRefused() throws {
+  func everyPrefixIsRejected() throws {
     var random = RandomJSON(seed: 2)
     for _ in 0..<200 {
       let bytes = JSONValue.array([random.value(depth: 3)]).json()
@@ -72,8 +72,8 @@ struct JSONValueTests {
     #expect(try JSONValue(json: text) == value)
   }
 
-  @Test("Malformed texts are rejected with the reason", arguments: Corpus.refused)
-  func refused(bytes: [UInt8], code: JSONError.Code) {
+  @Test("Malformed texts are rejected with the reason", arguments: Corpus.rejected)
+  func rejected(bytes: [UInt8], code: JSONError.Code) {
     let error = #expect(throws: JSONError.self) { try JSONValue(json: bytes) }
     #expect(error?.code == code, "\(String(decoding: bytes, as: UTF8.self))")
   }
@@ -86,7 +86,7 @@ struct JSONValueTests {
   }
 
   @Test("Names that differ only in Unicode normalization are different names")
-  func noNormalisation() throws {
+  func noNormalization() throws {
     let value = try JSONValue(json: "{\"\u{E9}\":1,\"e\u{301}\":2}")
     #expect(value.object?.count == 2)
     #expect(value["\u{E9}"] == .int(1))

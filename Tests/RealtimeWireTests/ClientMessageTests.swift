@@ -133,7 +133,7 @@ struct ClientMessageTests {
       #"{"t":"d","d":[]}"#, #"{"t":1,"d":{}}"#, #"{"t":"d","d":{"r":"1","a":"p"}}"#,
       #"{"t":"d","d":{"r":1,"a":"s"}"#,
     ])
-  func refused(text: String) {
+  func rejected(text: String) {
     #expect(throws: WireError.self) { try read(text) }
   }
 
@@ -179,15 +179,15 @@ struct ClientMessageTests {
   func numberAtTheEnd() {
     func number(_ text: String) -> Int64? {
       let bytes = Array(text.utf8)
-      let whole = bytes.withUnsafeBytes { ClientMessage.requestNumber(in: $0) }
+      let expected = bytes.withUnsafeBytes { ClientMessage.requestNumber(in: $0) }
       // Splitting the message anywhere gives the same number.
       for cut in bytes.indices {
-        var pieces = RequestNumberScanner()
-        bytes[..<cut].withUnsafeBytes { pieces.scan($0) }
-        bytes[cut...].withUnsafeBytes { pieces.scan($0) }
-        #expect(pieces.value == whole, "\(text) cut at \(cut)")
+        var scanner = RequestNumberScanner()
+        bytes[..<cut].withUnsafeBytes { scanner.scan($0) }
+        bytes[cut...].withUnsafeBytes { scanner.scan($0) }
+        #expect(scanner.value == expected, "\(text) cut at \(cut)")
       }
-      return whole
+      return expected
     }
     #expect(number(#"{"d":{"a":"p","b":{"d":"x","p":"/x"},"r":5},"t":"d"}"#) == 5)
     #expect(number(#" { "t" : "d" , "d" : { "a" : "p" , "b" : { } , "r" : -5 } } "#) == -5)

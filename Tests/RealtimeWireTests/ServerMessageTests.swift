@@ -63,7 +63,7 @@ struct ServerMessageTests {
       case .response(let bare) = try read(#"{"t":"d","d":{"r":1,"b":{"s":"permission_denied"}}}"#),
       case .response(let fine) = try read(#"{"t":"d","d":{"r":1,"b":{"s":"ok","d":{}}}}"#)
     else {
-      Issue.record("answers were expected")
+      Issue.record("responses were expected")
       return
     }
     #expect(failed.error == RealtimeError(.permissionDenied, "No"))
@@ -84,7 +84,7 @@ struct ServerMessageTests {
     let text = String(decoding: bytes, as: UTF8.self)
     #expect(text == #"{"t":"d","d":{"r":3,"b":{"s":"ok","d":{"w":["no_index"]}}}}"#)
     guard case .response(let response) = try read(text) else {
-      Issue.record("an answer was expected")
+      Issue.record("a response was expected")
       return
     }
     #expect(response.payload.descendant("w/0") == .leaf(.string("no_index")))

@@ -62,7 +62,7 @@ struct NameTests {
       "projects/p/databases/d/documents/c/.", "projects/p/databases/d/documents/__c__/d",
       "projects/p/databases/d/documents/__id1__/d", "projects/p/databases/d/documents/c/____",
     ])
-  func refusals(name: String) { #expect(Self.error(name)?.code == .invalidArgument) }
+  func rejections(name: String) { #expect(Self.error(name)?.code == .invalidArgument) }
 
   @Test("Ids of 1,500 bytes, names of 6 KiB and paths of 100 levels are accepted; longer ones are rejected")
   func limits() {

@@ -197,10 +197,10 @@ struct CompoundHashTests {
       #expect(merges != [])
       // Firebase's mobile clients omit such a priority from the hash.
       let theirs = CompoundHash(of: client.with(priority: nil))
-      let answer = server.rangeMerges(against: theirs)
+      let mobileMerges = server.rangeMerges(against: theirs)
       if server.priority == nil { continue }
-      #expect(answer?.reduce(client) { $0.applying($1) } ?? server == server)
-      #expect(answer != [])
+      #expect(mobileMerges?.reduce(client) { $0.applying($1) } ?? server == server)
+      #expect(mobileMerges != [])
     }
   }
 
@@ -211,8 +211,8 @@ struct CompoundHashTests {
       priority: .number(3))
     let place = Path(keys: Array(repeating: "d", count: depth))
     func value(_ list: Node, _ text: String) -> Node {
-      let whole = Node.empty.setting(place.child("list"), to: list)
-      return whole.setting("z", to: .leaf(.string(text))).setting(
+      let node = Node.empty.setting(place.child("list"), to: list)
+      return node.setting("z", to: .leaf(.string(text))).setting(
         "more", to: .leaf(.string(String(repeating: "m", count: 2_000))))
     }
     let client = value(list, "old")

@@ -67,11 +67,11 @@ struct JSONNodeTests {
       ("{\"a\":1e999}", "couldn't parse JSON object, array, or value."),
       ("nope", "couldn't parse JSON object, array, or value."),
     ])
-  func refused(input: String, reason: String) throws {
+  func rejected(input: String, reason: String) throws {
     let bytes = Array(input.utf8)
     let error = try #require(#expect(throws: JSONError.self) { try Node(json: bytes) })
-    let answer = bytes.withUnsafeBytes { error.realtimeError(in: $0) }
-    #expect(answer == .invalidData(reason))
+    let reported = bytes.withUnsafeBytes { error.realtimeError(in: $0) }
+    #expect(reported == .invalidData(reason))
   }
 
   @Test("Keys and strings at their limits are accepted, longer ones are rejected")

@@ -60,7 +60,7 @@ struct KeyOrderTests {
       "", ".", "a.b", "$x", "#", "[", "]", "a/b", "\u{0}", "\u{1F}", "\u{7F}",
       String(repeating: "é", count: 385),
     ])
-  func refused(text: String) {
+  func rejected(text: String) {
     #expect(throws: RealtimeError.self) { try ChildKey(validating: text) }
   }
 

@@ -65,7 +65,7 @@ struct QueryWireTests {
       [("i", .string("a//.x"))], [("sp", .int(1)), ("sin", .int(1))],
       [("i", .string(".key")), ("sp", .int(5))],
     ] as [[Field]])
-  func refused(fields: [Field]) {
+  func rejected(fields: [Field]) {
     #expect(throws: RealtimeError.self) { try QuerySpec(wireFields: fields) }
   }
 

@@ -18,8 +18,8 @@ package struct RandomNodes {
 
   package mutating func key() -> String { RandomNodes.keys[below(RandomNodes.keys.count)] }
 
-  package mutating func path(_ most: Int = 3) -> Path {
-    Path(keys: (0..<below(most + 1)).map { _ in ChildKey(key()) })
+  package mutating func path(_ maximum: Int = 3) -> Path {
+    Path(keys: (0..<below(maximum + 1)).map { _ in ChildKey(key()) })
   }
 
   package mutating func leaf() -> LeafValue {

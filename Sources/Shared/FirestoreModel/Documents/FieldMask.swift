@@ -14,7 +14,7 @@ public struct FieldMask: Sendable {
   public init(_ paths: [FieldPath]) {
     var kept: [FieldPath] = []
     // A path comes right before those inside it.
-    for path in paths.inOrder where !path.isDocumentID {
+    for path in paths.sortedIfNeeded where !path.isDocumentID {
       if let last = kept.last, path.hasPrefix(last) { continue }
       kept.append(path)
     }
@@ -72,12 +72,12 @@ extension MapValue {
         rest = rest.dropFirst()
         continue
       }
-      let behind = rest.dropping(at: depth) { ComparisonOrder.compare(utf8: $0, name) != .descending }
+      let remaining = rest.dropping(at: depth) { ComparisonOrder.compare(utf8: $0, name) != .descending }
       if case .map(let map) = entry.value {
-        let inner = map.projected(to: rest[..<behind.startIndex], depth: depth + 1)
+        let inner = map.projected(to: rest[..<remaining.startIndex], depth: depth + 1)
         if !inner.isEmpty { result.append(Entry(key: entry.key, value: .map(inner))) }
       }
-      rest = behind
+      rest = remaining
     }
     return MapValue(sorted: result)
   }
@@ -102,10 +102,10 @@ extension ArraySlice<FieldPath> {
 
 extension [FieldPath] {
   /// The paths sorted. O(n) if they are sorted already.
-  var inOrder: [FieldPath] { zip(self, dropFirst()).allSatisfy { $0 <= $1 } ? self : sorted() }
+  var sortedIfNeeded: [FieldPath] { zip(self, dropFirst()).allSatisfy { $0 <= $1 } ? self : sorted() }
 
   /// The paths sorted, without repeats.
-  package var distinctInOrder: [FieldPath] {
+  package var sortedDistinct: [FieldPath] {
     if zip(self, dropFirst()).allSatisfy({ $0 < $1 }) { return self }
     var distinct: [FieldPath] = []
     for path in sorted() where path != distinct.last { distinct.append(path) }

@@ -8,7 +8,7 @@
 extension MapValue {
   /// These fields after a masked update: sets the mask's paths that the update contains and removes the others.
   public func merging(_ update: MapValue, mask: [FieldPath]) -> MapValue {
-    MapValue.merge(self, update, mask.inOrder[...], depth: 0).fields
+    MapValue.merge(self, update, mask.sortedIfNeeded[...], depth: 0).fields
   }
 
   /// Merges the fields that sorted paths name. The paths agree in their first `depth` names.

@@ -33,7 +33,7 @@ extension Value {
 
 extension StructuredQuery {
   /// This query with its operands and cursors in stored form. A query for a value that was just written then finds it.
-  public var comparable: StructuredQuery {
+  public var withStoredOperands: StructuredQuery {
     guard filter?.needsTruncation ?? false || startAt.needsTruncation || endAt.needsTruncation else {
       return self
     }

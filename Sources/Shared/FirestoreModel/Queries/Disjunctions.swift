@@ -91,10 +91,10 @@ extension Filter {
   }
 
   /// The number of comparisons, tests and empty composites in the tree. An empty composite costs as much as a test.
-  var endCount: Int {
+  var terminalCount: Int {
     switch self {
     case .field, .unary: 1
-    case .composite(_, let parts): parts.isEmpty ? 1 : parts.reduce(0) { $0 + $1.endCount }
+    case .composite(_, let parts): parts.isEmpty ? 1 : parts.reduce(0) { $0 + $1.terminalCount }
     }
   }
 

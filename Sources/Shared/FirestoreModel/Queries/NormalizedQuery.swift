@@ -33,7 +33,7 @@ public struct NormalizedQuery: Hashable, Sendable {
   /// - Throws: INVALID_ARGUMENT with Cloud Firestore's error message.
   public init(_ query: Query, limits: FirestoreLimits = .standard) throws(FirestoreError) {
     try query.validate(limits: limits)
-    let structured = query.structured.comparable
+    let structured = query.structured.withStoredOperands
     parent = query.parent
     selector = structured.from.first
     filter = structured.filter?.simplified

@@ -34,7 +34,7 @@ public struct Write: Hashable, Sendable {
     precondition: Precondition? = nil
   ) {
     self.operation = operation
-    self.mask = mask?.distinctInOrder
+    self.mask = mask?.sortedDistinct
     self.transforms = transforms
     self.precondition = precondition
   }

@@ -110,9 +110,11 @@ extension Write {
     case .verify:
       try rejectUpdateParts("verify")
       if precondition == nil { throw .invalidArgument("A verify of \(document) must have a precondition.") }
-    case .transform(_, let own):
+    case .transform(_, let transforms):
       try rejectUpdateParts("transform")
-      if own.isEmpty { throw .invalidArgument("a transform must specify at least one field transform.") }
+      if transforms.isEmpty {
+        throw .invalidArgument("a transform must specify at least one field transform.")
+      }
     }
     let transforms = allTransforms
     for transform in transforms { try transform.validate(limits: limits) }

@@ -31,7 +31,7 @@ struct MaskPaths {
     if use == .read, path.count > MaskPaths.maximumReadableNames { return }
     paths.append(path)
     guard paths.count >= bound else { return }
-    paths = paths.distinctInOrder
+    paths = paths.sortedDistinct
     bound = max(MaskPaths.minimumBound, 2 * paths.count)
   }
 }

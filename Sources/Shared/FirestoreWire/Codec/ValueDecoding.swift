@@ -35,7 +35,7 @@ extension ProtobufReader {
       case 6:
         var nested = try message(tag)
         value = ProtobufReader.merged(
-          value, ProtobufReader.unmarked(try nested.map(at: 1, depth: depth + 1)))
+          value, ProtobufReader.valueOfMarkedMap(try nested.map(at: 1, depth: depth + 1)))
       case 8:
         var nested = try message(tag)
         if case .geoPoint(let earlier)? = value {
@@ -173,7 +173,7 @@ extension ProtobufReader {
   }
 
   /// The vector or pending server timestamp if the map is marked as one by `__type__`; any other map unchanged.
-  static func unmarked(_ map: MapValue) -> Value {
+  static func valueOfMarkedMap(_ map: MapValue) -> Value {
     guard map.count >= 2, map.count <= 3, case .string(let mark)? = map["__type__"] else { return .map(map) }
     if mark == "server_timestamp", case .timestamp(let time)? = map["__local_write_time__"] {
       return .pendingServerTimestamp(

@@ -37,10 +37,10 @@ extension Node {
     }
     if !merges.isEmpty {
       var path = Path.root
-      var unseen: [RangeMerge] = []
-      addUnseenPriorities(&unseen, apartFrom: merges, at: &path)
-      for merge in unseen { size += 2 * (merge.end?.keyBytes ?? 0) + 40 }
-      merges = (merges + unseen).sorted { a, b in
+      var unhashed: [RangeMerge] = []
+      addUnhashedPriorities(&unhashed, apartFrom: merges, at: &path)
+      for merge in unhashed { size += 2 * (merge.end?.keyBytes ?? 0) + 40 }
+      merges = (merges + unhashed).sorted { a, b in
         guard let first = a.start else { return b.start != nil }
         return b.start.map { first < $0 } ?? false
       }
@@ -54,29 +54,29 @@ extension Node {
   /// Adds merges that remove priorities which the peer's hash does not cover. Mobile clients do not hash the priority
   /// of an object if none of its keys sorts after `.priority`. Therefore the peer may have a priority where this node
   /// has none. Each added merge has an interval that contains only that priority.
-  private func addUnseenPriorities(
-    _ unseen: inout [RangeMerge], apartFrom merges: [RangeMerge], at path: inout Path
+  private func addUnhashedPriorities(
+    _ unhashed: inout [RangeMerge], apartFrom merges: [RangeMerge], at path: inout Path
   ) {
     guard case .children = content else { return }
     let priorityPath = path.child(.priority)
-    if priority == nil, !merges.replace(priorityPath), !isSeen(apartFrom: merges, at: path) {
+    if priority == nil, !merges.replace(priorityPath), !isPriorityHashed(apartFrom: merges, at: path) {
       var start = path
       forEachChildReversed(from: .priority) { key, child in
         start = child.lastPath(from: path.child(key))
         return false
       }
-      unseen.append(RangeMerge(start: start, end: priorityPath, updates: .empty))
+      unhashed.append(RangeMerge(start: start, end: priorityPath, updates: .empty))
     }
     forEachChild { key, child in
       path.keys.append(key)
-      child.addUnseenPriorities(&unseen, apartFrom: merges, at: &path)
+      child.addUnhashedPriorities(&unhashed, apartFrom: merges, at: &path)
       path.keys.removeLast()
       return true
     }
   }
 
   /// Whether the peer certainly hashed a priority here, because it has a child that sorts after `.priority`.
-  private func isSeen(apartFrom merges: [RangeMerge], at path: Path) -> Bool {
+  private func isPriorityHashed(apartFrom merges: [RangeMerge], at path: Path) -> Bool {
     var isSeen = false
     forEachChild(from: .priority) { key, child in
       isSeen = !merges.replace(child.firstLeaf(from: path.child(key)))
