@@ -127,7 +127,7 @@ struct CommitRequestTests {
   }
 
   @Test("Two Unicode spellings of one field name decode as two fields")
-  func spellings() throws {
+  func unicodeSpellings() throws {
     let name = try DocumentName(parsing: "projects/p/databases/d/documents/c/d")
     let document = Document(
       name: name, fields: ["é": 1, "e\u{301}": 2], createTime: .epoch, updateTime: .epoch)

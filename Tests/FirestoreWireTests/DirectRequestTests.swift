@@ -156,7 +156,7 @@ struct DirectRequestTests {
   }
 
   @Test("A read's mask ignores paths that no document can have; a write's mask keeps them")
-  func pathsTooDeep() throws {
+  func deepMaskPaths() throws {
     // The maps around a field count as levels; the field itself does not.
     let deepest = FieldPath(segments: Array(repeating: "a", count: Limits.maximumValueDepth + 1))
     let kept = try #require(deepest)
@@ -230,7 +230,7 @@ struct DirectRequestTests {
   }
 
   @Test("Random bytes are rejected or decoded, and never crash; filters have a maximum depth")
-  func brokenBytes() throws {
+  func malformedBytes() throws {
     var source = RandomValues(seed: 74)
     for _ in 0..<2000 {
       let message = Google_Firestore_V1_RunQueryRequest.with {

@@ -79,7 +79,7 @@ struct StatusTests {
   }
 
   @Test("Every code has the HTTP status that Google's REST interfaces return for it")
-  func httpTable() {
+  func httpStatuses() {
     let table: [(GRPCStatus.Code, Int)] = [
       (.ok, 200), (.cancelled, 499), (.unknown, 500), (.invalidArgument, 400), (.deadlineExceeded, 504),
       (.notFound, 404), (.alreadyExists, 409), (.permissionDenied, 403), (.resourceExhausted, 429),

@@ -169,7 +169,7 @@ struct JSONNumberTests {
   }
 
   @Test("A number reads as the nearest double, as in the standard library")
-  func nearest() throws {
+  func nearestDouble() throws {
     var random = RandomJSON(seed: 5)
     for _ in 0..<5000 {
       let digits = (0..<(1 + random.below(24))).map { _ in String(random.below(10)) }.joined()

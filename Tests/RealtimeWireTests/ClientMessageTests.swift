@@ -69,7 +69,7 @@ struct ClientMessageTests {
   }
 
   @Test("The legacy names of listen and unlisten are accepted")
-  func legacy() throws {
+  func legacyActionNames() throws {
     guard case .listen(let listen) = try request(#"{"r":1,"a":"l","b":{"p":"/x"}}"#).action else {
       Issue.record("a listen was expected")
       return
@@ -165,7 +165,7 @@ struct ClientMessageTests {
   }
 
   @Test("The request number is found in the first bytes of an incomplete message")
-  func numberInBeginning() {
+  func numberBeforeTheBody() {
     func number(_ text: String) -> Int64? {
       Array(text.utf8).withUnsafeBytes { ClientMessage.requestNumber(in: $0) }
     }
@@ -176,7 +176,7 @@ struct ClientMessageTests {
   }
 
   @Test("A number after the body is found only if it is the request's own member")
-  func numberAtTheEnd() {
+  func numberAfterTheBody() {
     func number(_ text: String) -> Int64? {
       let bytes = Array(text.utf8)
       let expected = bytes.withUnsafeBytes { ClientMessage.requestNumber(in: $0) }

@@ -78,7 +78,7 @@ struct FrameTests {
   }
 
   @Test("Splitting is correct with characters of two, three and four bytes at the border")
-  func everyBorder() throws {
+  func wideCharactersAtFrameBorders() throws {
     for wide in ["é", "€", "😀"] {
       for shift in 0..<6 {
         let text = String(repeating: "x", count: 16_380 + shift) + String(repeating: wide, count: 16_390)
@@ -104,7 +104,7 @@ struct FrameTests {
   }
 
   @Test("After a frame count, the announced frames are parts of a message, even if they contain only digits")
-  func countOfOne() {
+  func announcedFramesWithDigits() {
     var assembler = MessageAssembler(maximumBytes: 100)
     #expect(receive(&assembler, "1") == .nothing)
     #expect(receive(&assembler, "{}") == .assembled(Array("{}".utf8)))
@@ -128,7 +128,7 @@ struct FrameTests {
   }
 
   @Test("After an excessive frame count the frames are counted but not buffered")
-  func impossibleCount() {
+  func excessiveFrameCount() {
     var assembler = MessageAssembler(maximumBytes: 1 << 20)
     #expect(receive(&assembler, "10000") == .nothing)
     for _ in 1..<10_000 { #expect(receive(&assembler, "frame") == .nothing) }
@@ -138,7 +138,7 @@ struct FrameTests {
   }
 
   @Test("A frame with seven digits or other characters is a message, not a count")
-  func notACount() {
+  func messagesThatResembleCounts() {
     var assembler = MessageAssembler(maximumBytes: 100)
     for text in ["1234567", "-1", "1.0", "+1", " 1", "1e3"] { #expect(receive(&assembler, text) == .message) }
   }

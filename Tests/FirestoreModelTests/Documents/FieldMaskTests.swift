@@ -41,7 +41,7 @@ struct FieldMaskTests {
   }
 
   @Test("Names with equal characters but different bytes are different names")
-  func bytes() {
+  func bytewiseNames() {
     let fields: MapValue = ["\u{E9}": 1, "e\u{301}": 2]
     #expect(fields.projected(to: [FieldPath(field: "\u{E9}")]) == ["\u{E9}": 1])
     #expect(FieldMask([FieldPath(field: "\u{E9}")]) != [FieldPath(field: "e\u{301}")])
@@ -71,7 +71,7 @@ struct FieldMaskTests {
   @Test(
     "Deep paths take memory and time in proportion to their length, and common prefixes give no wrong fields"
   )
-  func deep() throws {
+  func deepPaths() throws {
     let names = (0..<2_000).map { "b\($0)" }
     let down = Array(repeating: "a", count: 700)
     func paths(_ beginning: [String]) throws -> [FieldPath] {

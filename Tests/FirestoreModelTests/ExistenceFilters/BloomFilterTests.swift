@@ -67,7 +67,7 @@ struct BloomFilterTests {
   }
 
   @Test("Every inserted name is contained, and false positives are rare")
-  func claims() throws {
+  func insertedNames() throws {
     for count in [1, 7, 100, 1000] {
       let names = try (0..<count).map { try Self.name("d\($0)") }
       let filter = BloomFilter(names)
@@ -82,7 +82,7 @@ struct BloomFilterTests {
   }
 
   @Test("The empty filter contains nothing, and inconsistent numbers are rejected")
-  func validity() {
+  func inconsistentNumbers() {
     #expect(!BloomFilter([DocumentName]()).mightContain("x"))
     #expect(BloomFilter(bitmap: [], padding: 0, hashCount: 0) != nil)
     #expect(BloomFilter(bitmap: [], padding: 1, hashCount: 0) == nil)

@@ -48,7 +48,7 @@ struct TruncatedEncodingTests {
   }
 
   @Test("Beyond 1,500 bytes, a key of an array does not sort as the array does")
-  func laterElements() {
+  func bytesAfterTruncation() {
     let text = String(repeating: "x", count: 1_500)
     let smaller = Value.array([.string(text + "a"), 2])
     let larger = Value.array([.string(text + "b"), 1])

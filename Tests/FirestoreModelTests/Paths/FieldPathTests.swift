@@ -43,7 +43,7 @@ struct FieldPathTests {
     arguments: [
       ["x"], ["é"], ["`"], ["\\"], ["a", "b"], ["`", "\\"], ["a", "é", "`"], ["\u{0}"], ["."],
     ])
-  func length(parts: [String]) throws {
+  func maximumLength(parts: [String]) throws {
     // The paths have one long name, or the maximum number of short names.
     let group = parts.joined()
     let repeated = String(repeating: group, count: 1500 / group.utf8.count)

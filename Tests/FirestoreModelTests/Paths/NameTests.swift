@@ -110,7 +110,7 @@ struct NameTests {
   }
 
   @Test("Ids outside of paths are validated with Cloud Firestore's error messages")
-  func loneIDs() {
+  func idsOutsideOfPaths() {
     #expect(
       failure { () throws(FirestoreError) in try ResourceID.validate(collectionID: "a/b") }?.message
         == "Collection id \"a/b\" is invalid because it contains \"/\".")
@@ -123,7 +123,7 @@ struct NameTests {
   }
 
   @Test("An error repeats the beginning of a long text, truncated between characters")
-  func longTexts() {
+  func truncatedErrorTexts() {
     for letter in ["x", "\u{E9}", "\u{4E2D}", "\u{1F600}", "e\u{301}\u{302}"] {
       let text = String(repeating: letter, count: 30_000)
       let errors = [

@@ -20,7 +20,7 @@ struct ArraySetTests {
   }
 
   @Test("Appending and removing give the same results as comparing every pair of elements")
-  func definition() {
+  func pairwiseComparison() {
     var generator = SystemRandomNumberGenerator()
     for _ in 0..<2_000 {
       let stored = random(&generator)
@@ -36,7 +36,7 @@ struct ArraySetTests {
   }
 
   @Test("Set operations on the largest arrays of a document take less than a second")
-  func many() {
+  func largestArrays() {
     let stored = (0..<60_000).map { Value.integer($0) }
     let elements = (30_000..<90_000).map { Value.double(Double($0)) }
     #expect(stored.union(elements).count == 90_000)
@@ -44,7 +44,7 @@ struct ArraySetTests {
   }
 
   @Test("Operands larger than a document are rejected before any comparison")
-  func tooMany() throws {
+  func tooLargeOperands() throws {
     let elements = (0..<200_000).map { Value.integer($0) }
     let transform = FieldTransform(FieldPath(field: "a"), .appendMissing(elements))
     #expect(throws: FirestoreError.self) { try transform.validate() }

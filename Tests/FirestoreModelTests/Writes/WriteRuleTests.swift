@@ -80,7 +80,7 @@ struct WriteRuleTests {
   }
 
   @Test("Transforms apply after the update's fields, in order, even if several change one field")
-  func sequence() throws {
+  func transformOrder() throws {
     let n = FieldPath(field: "n")
     let write = Write(
       .update(try Self.name(), fields: ["n": 5]), mask: [n],
@@ -192,7 +192,7 @@ struct WriteRuleTests {
   @Test(
     "Before each step a write reports its cost: the fields of the maps on its paths, and the elements of its arrays"
   )
-  func work() throws {
+  func stepCosts() throws {
     let name = try Self.name()
     let fields: MapValue = [
       "a": ["x": 1, "y": ["z": 1]], "b": .array([Value](repeating: .null, count: 50)), "c": 1,

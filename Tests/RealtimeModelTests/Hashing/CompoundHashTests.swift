@@ -91,7 +91,7 @@ struct CompoundHashTests {
   @Test(
     "The default rule gives about as many ranges as Firebase's clients",
     arguments: [(500, 12...18), (5_000, 45...55), (50_000, 140...160)])
-  func defaultCut(children: Int, expected: ClosedRange<Int>) {
+  func defaultRanges(children: Int, expected: ClosedRange<Int>) {
     let node = Node.object((0..<children).map { (ChildKey("\($0)"), .leaf(.string("value"))) })
     #expect(expected.contains(CompoundHash(of: node).hashes.count))
   }
@@ -225,7 +225,7 @@ struct CompoundHashTests {
 
   @Test(
     "A leaf at an interval's start is outside, at its end inside; the opposite holds for descendants")
-  func edges() {
+  func intervalEnds() {
     let old = Node.empty.setting("a", to: .leaf(.int(1))).setting("b/x", to: .leaf(.int(2)))
       .setting("c/y", to: .leaf(.int(3))).setting("d", to: .leaf(.int(4)))
     func apply(_ start: Path?, _ end: Path?, _ updates: Node) -> Node {

@@ -22,7 +22,7 @@ struct HashPropertyTests {
 
   @Test(
     "A value built leaf by leaf in any order has the same hash as the original value", arguments: 0..<10)
-  func order(seed: Int) {
+  func buildOrder(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed) &+ 300)
     for _ in 0..<100 {
       let node = random.node(depth: 3)

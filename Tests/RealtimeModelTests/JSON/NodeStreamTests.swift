@@ -69,7 +69,7 @@ struct NodeStreamTests {
   }
 
   @Test("Random nodes read in chunks equal the original nodes, compact and pretty", arguments: 0..<300)
-  func trees(seed: Int) throws {
+  func randomNodes(seed: Int) throws {
     var random = RandomNodes(seed: UInt64(seed))
     let node = random.node(depth: 4)
     for format in [NodeFormat.export, .plain] {
@@ -79,7 +79,7 @@ struct NodeStreamTests {
   }
 
   @Test("The JSON written from a node's rows reads back as the same node", arguments: 0..<300)
-  func rows(seed: Int) throws {
+  func writtenRows(seed: Int) throws {
     var random = RandomNodes(seed: UInt64(seed))
     let node = random.node(depth: 4)
     var writer = NodeStreamWriter(pretty: seed % 2 == 0)
@@ -94,7 +94,7 @@ struct NodeStreamTests {
   }
 
   @Test("Chunked parsing rejects the same input as whole-document parsing", arguments: 0..<2_000)
-  func mutated(seed: Int) {
+  func corruptedText(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed))
     var text = random.node(depth: 3).json(.export, pretty: seed % 2 == 0)
     for _ in 0..<(1 + random.below(3)) where !text.isEmpty {
@@ -180,7 +180,7 @@ struct NodeStreamTests {
     arguments: [
       ("x", 1), ("\\n", 1), ("\\u0061", 1), ("\\u00e9", 2), ("\\u20ac", 3), ("\\ud83d\\ude00", 4), ("é", 2),
     ])
-  func endless(character: String, bytes: Int) throws {
+  func incompleteString(character: String, bytes: Int) throws {
     var limits = RealtimeLimits()
     limits.stringBytes = 1_200
     for start in ["\"", "{\"a\":{\".value\":\""] {
@@ -209,7 +209,7 @@ struct NodeStreamTests {
   }
 
   @Test("An incomplete key is rejected once it exceeds the longest possible key")
-  func endlessKey() {
+  func incompleteKey() {
     var reader = NodeStreamReader()
     let text = Array("{\"".utf8) + Array(repeating: UInt8(ascii: "k"), count: 6 * 768 + 2)
     do throws(RealtimeError) {
@@ -221,7 +221,7 @@ struct NodeStreamTests {
   }
 
   @Test("The buffer releases its memory after a long string")
-  func pending() throws {
+  func bufferMemory() throws {
     var reader = NodeStreamReader()
     let text = Array("[1,\"\(String(repeating: "x", count: 3 << 20))".utf8)
     try text.withUnsafeBytes { try reader.read($0) { _ in } }

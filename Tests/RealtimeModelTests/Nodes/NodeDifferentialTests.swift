@@ -89,7 +89,7 @@ struct NodeDifferentialTests {
   }
 
   @Test("Wide nodes keep their order through thousands of changes", arguments: 0..<4)
-  func wide(seed: Int) {
+  func wideNodes(seed: Int) {
     var values = RandomNodes(seed: UInt64(3_000 + seed))
     var node = Node.empty
     var keys: Set<Int> = []

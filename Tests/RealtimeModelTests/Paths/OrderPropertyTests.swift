@@ -41,7 +41,7 @@ struct OrderPropertyTests {
 
   @Test(
     "Every ordering is a total order of children, in which only equal keys are equal", arguments: 0..<8)
-  func places(seed: Int) {
+  func sortKeys(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed) &+ 600)
     for _ in 0..<6 {
       let ordering = random.ordering()

@@ -70,7 +70,7 @@ struct QueryWireTests {
   }
 
   @Test("The default query has no fields")
-  func plain() {
+  func defaultQuery() {
     #expect(QuerySpec.default.wireFields.isEmpty)
     #expect(QuerySpec.default.isDefault)
     #expect(!QuerySpec(ordering: .key).isDefault)
