@@ -77,12 +77,12 @@ extension Node {
 
   /// Whether the peer certainly hashed a priority here, because it has a child that sorts after `.priority`.
   private func isPriorityHashed(apartFrom merges: [RangeMerge], at path: Path) -> Bool {
-    var isSeen = false
+    var isHashed = false
     forEachChild(from: .priority) { key, child in
-      isSeen = !merges.replace(child.firstLeaf(from: path.child(key)))
-      return !isSeen
+      isHashed = !merges.replace(child.firstLeaf(from: path.child(key)))
+      return !isHashed
     }
-    return isSeen
+    return isHashed
   }
 
   private func firstLeaf(from path: Path) -> Path {
