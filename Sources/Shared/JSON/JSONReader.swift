@@ -247,7 +247,7 @@ public struct JSONReader: ~Copyable {
     return true
   }
 
-  // MARK: Whole values
+  // MARK: Complete values
 
   /// Reads any value.
   public mutating func readValue() throws(JSONError) -> JSONValue {

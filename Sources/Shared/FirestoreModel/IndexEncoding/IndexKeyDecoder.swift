@@ -7,7 +7,7 @@ public struct IndexKeyDecoder: Sendable {
   private let bytes: [UInt8]
   /// The position of the next byte.
   public private(set) var position: Int
-  /// All bits set while reading a descending part, whose bytes are inverted.
+  /// The mask that is applied to each byte read. It inverts the bytes of a descending part.
   private var mask: UInt8 = 0
 
   /// Starts at a position in a key.

@@ -14,7 +14,9 @@ public struct RunAggregationQueryRequest: Hashable, Sendable {
   /// The requested explanation.
   public var explain = ExplainMode.none
 
-  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  /// Decodes a request, without keeping a reference to its bytes.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the request is malformed.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
     while let tag = try reader.nextTag() {

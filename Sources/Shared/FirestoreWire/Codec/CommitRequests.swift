@@ -12,7 +12,9 @@ public struct CommitRequest: Hashable, Sendable {
   /// The transaction's token; nil outside of transactions.
   public var transaction: [UInt8]?
 
-  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  /// Decodes a request, without keeping a reference to its bytes.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the request is malformed.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
     while let tag = try reader.nextTag() {
@@ -62,7 +64,9 @@ public struct BatchWriteRequest: Hashable, Sendable {
   /// The writes in order.
   public var writes: [Write] = []
 
-  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  /// Decodes a request, without keeping a reference to its bytes.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the request is malformed.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
     while let tag = try reader.nextTag() {
@@ -89,7 +93,9 @@ public struct WriteStreamRequest: Hashable, Sendable {
   /// The last token that the client received; empty for none.
   public var streamToken: [UInt8] = []
 
-  /// Reads a message; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  /// Decodes a message, without keeping a reference to its bytes.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the message is malformed.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
     while let tag = try reader.nextTag() {

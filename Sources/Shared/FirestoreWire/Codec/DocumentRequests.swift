@@ -18,7 +18,9 @@ public struct CreateDocumentRequest: Hashable, Sendable {
   /// The fields to return; nil for all.
   public var mask: FieldMask?
 
-  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  /// Decodes a request, without keeping a reference to its bytes.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the request is malformed.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
     var mask: MaskPaths?
@@ -56,7 +58,9 @@ public struct UpdateDocumentRequest: Hashable, Sendable {
   /// The condition on the existing document.
   public var precondition: Precondition?
 
-  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  /// Decodes a request, without keeping a reference to its bytes.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the request is malformed.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
     var updateMask: MaskPaths?

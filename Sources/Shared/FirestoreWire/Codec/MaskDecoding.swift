@@ -7,7 +7,7 @@ import FirestoreModel
 /// Invariant: the collected paths never exceed 1,024 or twice the number of distinct paths. The bound matters because
 /// a small compressed request may repeat a path millions of times.
 struct MaskPaths {
-  /// The use of a mask.
+  /// The use of a mask, which decides about paths that no document can have.
   enum Use {
     /// Ignores paths with more names than any document has levels. They select nothing, and take up much more memory
     /// than their text. A mask of only such paths is an empty mask.

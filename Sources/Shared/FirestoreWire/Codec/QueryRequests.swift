@@ -14,7 +14,9 @@ public struct RunQueryRequest: Hashable, Sendable {
   /// The requested explanation.
   public var explain = ExplainMode.none
 
-  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  /// Decodes a request, without keeping a reference to its bytes.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the request is malformed.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
     while let tag = try reader.nextTag() {
@@ -81,7 +83,9 @@ public struct ListenStreamRequest: Sendable {
   /// The change; nil if none was sent.
   public var change: Change?
 
-  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  /// Decodes a request, without keeping a reference to its bytes.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the request is malformed.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
     while let tag = try reader.nextTag() {

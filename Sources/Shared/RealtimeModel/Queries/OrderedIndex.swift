@@ -12,7 +12,7 @@ public struct OrderedIndex: Sendable {
   public let ordering: Ordering
   /// The location's value.
   public private(set) var node: Node
-  /// The children without a value in the ordering. It is nil while no child has a value.
+  /// The children without a value in the ordering; nil while no child has a value, because `node` then contains them.
   private(set) var plain: Children?
   /// The sort keys of the children with a value in the ordering.
   private(set) var sortKeys = PersistentMap<SortKey, Bool>()

@@ -8,7 +8,7 @@ public struct QuerySpec: Sendable, Hashable {
     public var value: LeafValue?
     /// The key that bounds children with an equal value; nil if the bound includes all of them.
     public var key: ChildKey?
-    /// Whether a child exactly at the bound is inside.
+    /// Whether a child exactly at the bound is inside the range.
     public var isInclusive: Bool
 
     /// Makes a bound.
@@ -18,12 +18,12 @@ public struct QuerySpec: Sendable, Hashable {
       self.isInclusive = isInclusive
     }
 
-    /// A lower bound that excludes all children with a value, in the form that clients send.
+    /// A lower bound that excludes all children whose value equals `value`, in the form that clients send.
     public static func after(_ value: LeafValue?) -> Bound {
       Bound(value, key: .maximum, isInclusive: false)
     }
 
-    /// An upper bound that excludes all children with a value, in the form that clients send.
+    /// An upper bound that excludes all children whose value equals `value`, in the form that clients send.
     public static func before(_ value: LeafValue?) -> Bound {
       Bound(value, key: .minimum, isInclusive: false)
     }

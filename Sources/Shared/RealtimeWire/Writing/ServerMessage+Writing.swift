@@ -16,7 +16,7 @@ extension ServerMessage {
 }
 
 extension ServerControl {
-  /// The message as its bytes.
+  /// The message as JSON.
   public func json() -> [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()
@@ -54,7 +54,7 @@ extension ServerControl {
 }
 
 extension ServerResponse {
-  /// The message as its bytes.
+  /// The message as JSON.
   public func json() -> [UInt8] {
     Self.json(number, status) { $0.node(payload) }
   }
@@ -80,7 +80,7 @@ extension ServerResponse {
 }
 
 extension ServerPush {
-  /// The message as its bytes.
+  /// The message as JSON.
   public func json() -> [UInt8] {
     switch self {
     case .data(let path, let data, let tag): PushEncoder(data: data, at: path).message(tag: tag)
