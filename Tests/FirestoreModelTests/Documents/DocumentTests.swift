@@ -98,9 +98,9 @@ struct DocumentTests {
 
   @Test("Reserved, empty and long field names are rejected at every depth")
   func fieldNames() {
-    for bad in ["", "__x__", "__name__", "____", String(repeating: "x", count: 1501)] {
-      #expect(Self.rejection([bad: 1]) != nil)
-      #expect(Self.rejection(["a": [[bad: 1]]]) != nil)
+    for name in ["", "__x__", "__name__", "____", String(repeating: "x", count: 1501)] {
+      #expect(Self.rejection([name: 1]) != nil)
+      #expect(Self.rejection(["a": [[name: 1]]]) != nil)
     }
     #expect(Self.rejection(["__id__": 1]) == "field name __id__ is reserved")
     #expect(Self.rejection(["": 1]) == "The property.name is the empty string.")
@@ -137,9 +137,9 @@ struct DocumentTests {
   @Test("Stored timestamps are truncated to microseconds at every depth")
   func storedForm() {
     let time = Value.timestamp(Timestamp(seconds: 1, nanoseconds: 1999))
-    let cut = Value.timestamp(Timestamp(seconds: 1, nanoseconds: 1000))
+    let truncated = Value.timestamp(Timestamp(seconds: 1, nanoseconds: 1000))
     let fields: MapValue = ["a": time, "b": [["c": time], 1], "d": "x"]
-    #expect(fields.stored == ["a": cut, "b": [["c": cut], 1], "d": "x"])
+    #expect(fields.stored == ["a": truncated, "b": [["c": truncated], 1], "d": "x"])
     #expect(fields.stored.stored == fields.stored)
   }
 }
