@@ -19,7 +19,7 @@ rm -rf "$XDG_DATA_HOME"
 # sockets and take half of the suite's time; the tests that need the processor are in the other half.
 socket_tests='^(Ports|FirestoreEndpoints|RealtimeEndpoints|EmulatorSuite)Tests\.'
 
-# Passes on the end of each suite, failures with their details, and the summary; shortens nothing in the log.
+# Prints the end of each suite, failures with their details, and the summary. The log remains complete.
 progress() { grep --line-buffered -aE '^(✔ Suite|✘|[✔✘] Test run with)|↳ |: Fatal error' || true; }
 
 # Runs the tests that an option of Swift Testing selects: `process NAME --filter|--skip`. The bundle is started

@@ -8,7 +8,7 @@
 #             SDK that use a server.
 #   chromium  In headless Chromium, all in one page: Google's integration tests of the Firestore SDK, with a cache in memory
 #             and in IndexedDB. Chromium is the program that CHROMIUM names; without one this part is skipped.
-# These tests are left out: pipelines, because ExecutePipeline belongs to the Enterprise edition; `api_internal/auth`, because it needs
+# These tests are skipped: pipelines, because ExecutePipeline belongs to the Enterprise edition; `api_internal/auth`, because it needs
 # the Auth SDK, which is not built here; "where indexeddb is not available: fails with code unimplemented", because the SDK
 # reports the failure with the first operation and not with `enableIndexedDbPersistence`, whatever the server does. Node
 # has no IndexedDB, so tests of persistence run in Chromium only. The suite itself skips ("pending") tests of features that
@@ -32,7 +32,7 @@ trap '[ -n "$server" ] && kill "$server" 2>/dev/null; rm -rf "$work"' EXIT
 parts=${PARTS:-programs node chromium}
 export NODE_PATH=${NODE_PATH:-/usr/share/nodejs} HEARTH_CLOSURE_LOADER=$web/closure.js HEARTH_WEB_SDK=$work/sdk.js
 
-# The SDK's build selects platform files. Here, generated files re-export the browser's. Those tests that run in Node only
+# The SDK's build selects platform files. Here, generated files re-export the browser's files. Tests that run only in Node
 # also expect that snapshots become bundles of JSON, which the browser's files do not support.
 cp -r "$sdk/packages" "$work/packages"
 mkdir -p "$work/config" && echo '{"projectId":"demo-web","databaseURL":"http://localhost"}' >"$work/config/project.json"

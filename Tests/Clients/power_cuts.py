@@ -4,11 +4,11 @@ The server runs on the simulated disk of Tests/PowerCut/shim.c, which ends it at
 data that a real disk would retain. Clients use it through its ports until then. Afterwards a server without the shim opens
 a copy of that data, and the state is compared with the acknowledgements:
 
-- Every acknowledged operation is there exactly once. The operation in flight of each client is complete or absent.
+- Every acknowledged operation has taken effect exactly once. Each client's operation in flight is complete or absent.
 - Queries agree with the documents, and `hearth check` finds every index entry.
 - A large write of the Realtime Database, which the server stages in several commits, is complete or absent.
 - An onDisconnect write whose registration was acknowledged has run, unless its cancellation was acknowledged.
-- An export directory is complete once an export to it was acknowledged; before, it is complete or refused.
+- An export directory is complete once an export to it was acknowledged. Before, it is complete, or the import rejects it.
 
 Each client performs numbered steps, and the state after step k is a function of k. The next server continues with the data
 itself, so that cuts also interrupt recoveries.
@@ -41,7 +41,7 @@ PROJECT = Hearth.project
 DOCUMENTS = f"projects/{PROJECT}/databases/(default)/documents"
 # The number of newest items that each client keeps.
 KEPT = 12
-# A server runs for at most this time. One that has no cut by then does not count.
+# The maximum time that a server runs. A server without a power cut in this time does not count.
 LIFE_SECONDS = 8
 LIVES_PER_DIRECTORY = 5
 
@@ -207,7 +207,7 @@ class FirestoreClient(Client):
 
 
 class RealtimeClient(Client):
-    """Updates three places at once; each seventh step replaces or removes a subtree of 700 KiB, which is staged."""
+    """Updates three locations in one write; each seventh step replaces or removes a subtree of 700 KiB, which is staged."""
 
     def item(self, step):
         return {"n": step, "text": "y" * (step % 5 * 100)}
@@ -243,7 +243,7 @@ class RealtimeClient(Client):
         try:
             newest = get("items", "&orderBy=%22n%22&limitToLast=3") or {}
         except Rejected as error:
-            # The rules of the moment declare no index.
+            # The rules in force declare no index.
             if "Index not defined" not in str(error):
                 raise
             return step
@@ -253,7 +253,7 @@ class RealtimeClient(Client):
 
 
 class RulesClient(Client):
-    """Releases rules of Cloud Firestore and of the Realtime Database by turns; the latter declare or remove an index."""
+    """Releases rules of Cloud Firestore and of the Realtime Database alternately; the latter declare or remove an index."""
 
     def realtime(self, step):
         index = {".indexOn": ["n"] if step % 4 == 1 else []}
@@ -319,7 +319,7 @@ class PresenceClient:
 
     def __init__(self):
         self.number = 0
-        # By the name of a place: the values that it may have after the session has ended.
+        # For the name of each location, the values that it may have after the session has ended.
         self.allowed = {}
 
     def run(self, server):
@@ -364,13 +364,13 @@ class PresenceClient:
         while True:
             values = http("GET", f"/presence.json?ns={PROJECT}") or {}
             wrong = {name: values.get(name) for name, allowed in self.allowed.items() if values.get(name) not in allowed}
-            # A write that may not run any more cannot be waited for.
+            # An onDisconnect write that was cancelled may or may not have run, so the loop cannot wait for it.
             if not wrong or time.monotonic() > deadline or any(value != "on" for value in wrong.values()):
                 break
             time.sleep(0.02)
         if wrong:
             problems.append(f"onDisconnect: {wrong}; allowed: {[self.allowed[name] for name in wrong]}")
-        # From here on each place has one value.
+        # From here on each location has exactly one allowed value.
         self.allowed = {name: {values.get(name)} for name in self.allowed}
 
 

@@ -105,8 +105,8 @@ def document(server, name):
     return f"http://{server.firestore}/v1/projects/demo-prod/databases/(default)/documents/c/{name}"
 
 
-def test_the_ten_minutes_of_production(production):
-    """A service account, a user and a revocation without TLS, as behind a proxy. test_production_guide.py plays the page."""
+def test_the_production_guide_without_tls(production):
+    """Tests a service account, a user and a revocation without TLS, as behind a proxy. test_production_guide.py runs the page."""
     info = create(production, "backend")
     account = service_account.Credentials.from_service_account_info(info, scopes=SCOPES)
     session = google.auth.transport.requests.AuthorizedSession(account)

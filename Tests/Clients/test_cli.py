@@ -70,20 +70,20 @@ class CommandLine:
 
     # database:import
 
-    def load(self, path, value, most=20_000):
+    def load(self, path, value, maximum=20_000):
         """Imports like the CLI: only into an empty location, in chunks with deep keys, five concurrently."""
-        status, standing = self.request("GET", path, shallow="true")
-        assert status == 200 and standing is None, "the command refuses to import over data"
+        status, existing = self.request("GET", path, shallow="true")
+        assert status == 200 and existing is None, "the command refuses to import over data"
         chunks, chunk, size = [], {}, 0
 
         def visit(key, node):
             nonlocal chunk, size
             text = len(json.dumps(node))
-            if isinstance(node, dict) and text > most:
+            if isinstance(node, dict) and text > maximum:
                 for name, child in node.items():
                     visit(f"{key}/{name}" if key else name, child)
                 return
-            if size + text > most and chunk:
+            if size + text > maximum and chunk:
                 chunks.append(chunk)
                 chunk, size = {}, 0
             chunk[key] = node
@@ -102,7 +102,7 @@ def cli(shared_hearth):
     return CommandLine(shared_hearth.database)
 
 
-def test_chunked_import_is_whole(cli):
+def test_chunked_import_is_complete(cli):
     tree = {f"g{g}": {f"r{r}": {"n": r, "text": "x" * 40} for r in range(200)} for g in range(12)}
     assert cli.load("/data", tree) > 5
     assert cli.request("GET", "/data") == (200, tree)
@@ -110,7 +110,7 @@ def test_chunked_import_is_whole(cli):
         cli.load("/data", {"more": 1})
 
 
-def test_recursive_removal_of_what_is_too_large_for_a_tiny_write(cli):
+def test_locations_too_large_for_a_tiny_write_are_removed_recursively(cli):
     wide = {f"g{g}": {f"k{n}": n for n in range(TINY // 3 + 100)} for g in range(3)}
     assert cli.request("PUT", "/data/deep/wide", wide, print="silent")[0] == 204
     assert cli.request("PUT", "/data/small", {"a": 1}, print="silent")[0] == 204
@@ -120,7 +120,7 @@ def test_recursive_removal_of_what_is_too_large_for_a_tiny_write(cli):
     assert cli.request("GET", "/") == (200, {"kept": {"b": 2}})
 
 
-def test_listing_goes_on_behind_a_key(cli):
+def test_listing_continues_after_a_key(cli):
     names = [f"-N{n:03}" for n in range(50)] + ["7", "12", "a"]
     assert cli.request("PUT", "/list", {name: {"deep": {"er": 1}} for name in names}, print="silent")[0] == 204
     found, after = [], None

@@ -1,4 +1,4 @@
-"""Tests the start of the server under clocks that no data may be written with."""
+"""Tests that the server does not start with a clock that would give wrong times to written data."""
 
 import os
 import shutil

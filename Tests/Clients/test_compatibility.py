@@ -49,12 +49,12 @@ def outcome(tmp_path):
         ("", "no rows"),
     ],
 )
-def test_a_claim_that_was_not_shown_is_a_fault(outcome, row, fault):
+def test_a_claim_without_a_passed_test_is_a_fault(outcome, row, fault):
     faults, _, _ = compatibility.check(HEAD + row, outcome)
     assert [fault in found for found in faults] == ([True] if fault else [])
 
 
-def test_a_skipped_test_is_a_fault_unless_its_vectors_are_not_here(outcome):
+def test_a_skipped_test_is_a_fault_unless_its_vectors_are_missing(outcome):
     faults, _, _ = compatibility.check(HEAD + "| A.1 | S | x | works | `Good/broken` |", outcome)
     assert len(faults) == 1 and "ended as skipped" in faults[0]
     table = HEAD + "| A.1 | S | x | works | `Good/vectors` |"

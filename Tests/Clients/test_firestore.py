@@ -100,7 +100,7 @@ def test_a_document_is_created_read_updated_and_deleted(collection):
     document.delete()
 
 
-def test_every_type_of_value_comes_back_as_it_was(client, collection):
+def test_every_type_of_value_is_returned_unchanged(client, collection):
     from datetime import datetime, timezone
 
     from google.cloud.firestore_v1.vector import Vector
@@ -137,7 +137,7 @@ def test_names_that_differ_only_in_spelling_are_different(client, collection):
     assert collection.document(decomposed).get().to_dict() == {"id": decomposed, **both}
 
 
-def test_preconditions_fail_as_the_product_says(client, collection):
+def test_preconditions_fail_with_the_documented_errors(client, collection):
     document = collection.document("d")
     with pytest.raises(exceptions.NotFound):
         document.update({"a": 1})
@@ -180,7 +180,7 @@ def test_a_batch_is_atomic(client, collection):
     assert found == {"d000"}
 
 
-def test_a_bulk_writer_writes_each_for_itself(client, collection):
+def test_a_bulk_writer_writes_each_document_independently(client, collection):
     collection.document("there").set({"n": 0})
     failed = []
     writer = client.bulk_writer()
@@ -238,7 +238,7 @@ def test_a_collection_listener_sees_every_kind_of_change(collection):
     listener.close()
 
 
-def test_a_query_listener_follows_what_enters_and_leaves(collection):
+def test_a_query_listener_receives_entering_and_leaving_documents(collection):
     query = collection.where(filter=FieldFilter("open", "==", True))
     listener = Snapshots(query)
     assert listener.next() == ({}, [])
@@ -312,7 +312,7 @@ def test_a_transaction_reads_and_writes(client, collection):
     assert look(read_only) == 2
 
 
-def test_eight_threads_increment_one_document_and_none_gives_up(client, collection):
+def test_eight_threads_increment_one_document_and_all_succeed(client, collection):
     document = collection.document("d")
     document.set({"n": 0})
     failures = []
@@ -339,7 +339,7 @@ def test_eight_threads_increment_one_document_and_none_gives_up(client, collecti
     assert document.get().get("n") == 400
 
 
-def test_a_listener_goes_on_after_the_server_was_killed(hearth, monkeypatch):
+def test_a_listener_resumes_after_the_server_was_killed(hearth, monkeypatch):
     monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", hearth.firestore)
     client = firestore.Client(project=hearth.project)
     collection = client.collection("c")
@@ -353,7 +353,7 @@ def test_a_listener_goes_on_after_the_server_was_killed(hearth, monkeypatch):
     listener.close()
 
 
-def test_a_stop_in_the_middle_of_writing_loses_nothing_acknowledged(hearth, monkeypatch):
+def test_a_stop_during_writes_loses_no_acknowledged_write(hearth, monkeypatch):
     monkeypatch.setenv("FIRESTORE_EMULATOR_HOST", hearth.firestore)
     client = firestore.Client(project=hearth.project)
     collection = client.collection("c")
@@ -412,7 +412,7 @@ def test_aggregates_count_sum_and_average(client, collection):
     assert counted(client.transaction()) == [4]
 
 
-def test_a_collection_is_deleted_with_all_that_lies_below(client, collection):
+def test_a_collection_is_deleted_with_all_subcollections(client, collection):
     for index in range(30):
         document = collection.document(f"d{index}")
         document.set({"n": index})
@@ -422,7 +422,7 @@ def test_a_collection_is_deleted_with_all_that_lies_below(client, collection):
     assert list(collection.document("d3").collection("below").stream()) == []
 
 
-def test_the_partitions_of_a_group_are_the_group(client, collection):
+def test_the_partitions_of_a_group_cover_the_group(client, collection):
     batch = client.batch()
     for index in range(400):
         batch.set(collection.document(f"p{index % 5}").collection("parted").document(f"d{index:03}"), {"n": index})

@@ -40,7 +40,7 @@ def client(shared_hearth, monkeypatch):
     client.close()
 
 
-def test_what_grpc_writes_rest_reads(rest, client):
+def test_rest_reads_documents_written_by_grpc(rest, client):
     client.document("rest-read/d").set(
         {"i": 2**53 + 1, "d": math.inf, "n": None, "b": b"\xfb\xff", "t": "ä😀", "g": firestore.GeoPoint(1.5, 0), "a": [{"x": 1}]}
     )
@@ -57,7 +57,7 @@ def test_what_grpc_writes_rest_reads(rest, client):
     }
 
 
-def test_what_rest_writes_grpc_reads(rest, client):
+def test_grpc_reads_documents_written_by_rest(rest, client):
     fields = {
         "i": {"integerValue": "-9223372036854775808"},
         "d": {"doubleValue": "NaN"},

@@ -79,7 +79,7 @@ def test_a_query_is_explained(collection):
     assert nothing.get_explain_metrics().plan_summary.indexes_used
 
 
-def test_strict_mode_asks_for_indexes_and_reads_them_on_sighup(tmp_path, monkeypatch):
+def test_strict_mode_requires_indexes_and_reloads_them_on_sighup(tmp_path, monkeypatch):
     indexes = tmp_path / "firestore.indexes.json"
     indexes.write_text('{"indexes": []}')
     project = tmp_path / "firebase.json"

@@ -76,7 +76,7 @@ def test_firestore_keeps_every_acknowledged_write_over_kill(hearth, store):
     assert tasks.document("after").get().exists
 
 
-def test_firestore_listener_goes_on_after_kill(hearth, store):
+def test_firestore_listener_resumes_after_kill(hearth, store):
     tasks = store.collection("watched")
     tasks.document("before").set({"n": 1})
     seen = {}

@@ -71,7 +71,7 @@ def test_a_large_document_is_written_and_read(client):
         document.update({"u": "x" * 200})
 
 
-def test_a_query_may_name_more_values(client):
+def test_a_query_may_have_more_values(client):
     batch = client.batch()
     for number in range(400):
         batch.set(client.collection("many").document(str(number)), {"n": number})

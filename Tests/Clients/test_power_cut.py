@@ -27,7 +27,7 @@ def test_acknowledged_operations_survive_power_cuts():
     assert passed, text
 
 
-def test_a_disk_that_ignores_syncs_is_noticed():
+def test_a_disk_that_ignores_syncs_is_detected():
     run, text, passed = cut(1, syncs=False)
     found = [re.search(r" is at step (\d+); acknowledged (\d+),", problem) for problem in run.problems]
     losses = [match for match in found if match and int(match[1]) < int(match[2])]

@@ -69,7 +69,7 @@ def test_google_cloud_firestore_with_issued_credentials(production):
     credentials_command(production, "revoke", info["client_email"])
     with pytest.raises(exceptions.Unauthenticated):
         place.get(retry=None, timeout=20)
-    # The library listens again and again with a token that the server rejects. It receives no further change.
+    # The library listens repeatedly with a token that the server rejects. It receives no further change.
     others = []
     other = firestore_client(production, create(production, "other")).collection("c").document(place.id)
     other_watch = other.on_snapshot(lambda documents, changes, time: others.append(documents[0].to_dict()))
@@ -96,7 +96,7 @@ def test_admin_database_with_issued_credentials(production):
     place.update({"leaves": 4})
     eventually(lambda: ("/", {"leaves": 4}) in events or ("/leaves", 4) in events, what="the change")
     credentials_command(production, "revoke", info["client_email"])
-    # The library requests a new access token, which the server refuses. An exception ends the listener's thread.
+    # The library requests a new access token, and the server rejects the request. An exception ends the listener's thread.
     eventually(lambda: not stream._thread.is_alive(), what="the end of the listener")
     with pytest.raises(google.auth.exceptions.RefreshError):
         place.get()

@@ -1,4 +1,4 @@
-"""Plays docs/production.md: runs its commands and programs in order against a production server with TLS. Only the host names,
+"""Tests docs/production.md: runs its commands and programs in order against a production server with TLS. Only the host names,
 the ports and the data directory differ from the text."""
 
 import asyncio
@@ -99,7 +99,7 @@ class Guide:
             assert self.server.stop() == 0
 
     def play(self, *sections):
-        """Plays the blocks of these sections in the order of the page, and returns the outputs of those that were run."""
+        """Runs the blocks of these sections in the order of the page, and returns the outputs of the commands."""
         outputs = []
         for section, language, file, text in blocks():
             if section not in sections:
@@ -238,7 +238,8 @@ def test_swift_program_is_the_one_of_the_page():
 def test_swift_app(guide):
     if not SYSTEM_AUTHORITIES.exists() or not shutil.which("unshare"):
         pytest.skip("only Linux has mount namespaces, in which the system can trust the authority of the test")
-    # URLSession trusts the authorities of the system only. So this program runs in a namespace with other ones.
+    # URLSession trusts only the authorities of the system. Therefore this program runs in a mount namespace with other
+    # authorities.
     program = pathlib.Path(BINARY).parent / "Connect"
     trusting = 'mount --bind "$0" "$1" && shift && exec "$@"'
     output = guide.run([

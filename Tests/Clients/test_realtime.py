@@ -63,7 +63,7 @@ def test_set_get_delete(place):
     assert place.get() is None
 
 
-def test_odd_keys_and_text(place):
+def test_unusual_keys_and_text(place):
     value = {"żółć 😀": "ü\n\"quoted\"", "a b&c=d e%f+g": 9007199254740993, "-": -1}
     place.set(value)
     assert place.get() == value
@@ -148,7 +148,7 @@ def test_etags(place):
     assert place.child("absent").get(etag=True)[1] == "null_etag"
 
 
-def test_transactions_of_many_threads_all_count(place):
+def test_all_transactions_of_many_threads_take_effect(place):
     place.set(0)
     errors = []
 
@@ -209,7 +209,7 @@ def test_listen_survives_kill(hearth):
         firebase_admin.delete_app(application)
 
 
-def test_errors_are_the_products(place, shared_hearth):
+def test_errors_equal_those_of_firebase(place, shared_hearth):
     with pytest.raises(exceptions.InvalidArgumentError, match="Invalid data"):
         place.set({"a.b": 1})
     with pytest.raises(ValueError):
@@ -315,7 +315,7 @@ def test_socket_large_messages_both_ways(shared_hearth):
     over_socket(shared_hearth, script)
 
 
-def test_socket_on_disconnect_fires_when_the_connection_breaks(shared_hearth):
+def test_socket_on_disconnect_runs_when_the_connection_breaks(shared_hearth):
     place = f"/sockets/{uuid.uuid4().hex}"
     ready = asyncio.Event()
 
@@ -400,7 +400,7 @@ def test_auth_override_obeys_rules(as_user):
     assert administrator("users").get() == {"u1": {"name": "ann", "age": 32}, "u2": {"name": "bob"}}
 
 
-def test_auth_override_of_nobody_and_with_members(as_user):
+def test_auth_override_without_a_user_and_with_members(as_user):
     nobody, guest = as_user(None), as_user({"uid": "u3", "role": "guest"})
     as_user()("public").set("hello")
     assert nobody("public").get() == "hello"

@@ -1,4 +1,4 @@
-"""Regular expressions of Firestore rules against RE2 itself, by random patterns.
+"""Tests regular expressions of Firestore rules against RE2 itself, with random patterns.
 
 Needs Google's bindings of RE2: `.venv/bin/pip install google-re2`. Without them the test is skipped. HEARTH_PATTERNS sets
 the number of patterns, HEARTH_SEED the seed.

@@ -61,7 +61,7 @@ def secured(tmp_path_factory):
     assert server.stop() == 0
 
 
-def test_all_ports_say_that_they_speak_tls(secured):
+def test_all_ports_report_that_they_use_tls(secured):
     lines = [line for line in secured.output if "listens on" in line]
     # The emulator hub never uses TLS: tools contact it before they know this server.
     ports = [line for line in lines if not line.startswith("Emulator hub")]
@@ -155,13 +155,13 @@ def test_firestores_health_check(secured):
             assert client.get(f"https://localhost:{secured.firestore_port}/").text == "Ok\n"
 
 
-def test_who_does_not_trust_the_certificate_gets_nothing(secured):
+def test_a_client_that_does_not_trust_the_certificate_gets_no_response(secured):
     with pytest.raises(httpx.ConnectError, match="certificate"):
         httpx.get(f"https://localhost:{secured.database_port}/a.json?ns=demo")
 
 
 @pytest.mark.parametrize("port", ["firestore_port", "database_port"])
-def test_clear_text_gets_nothing_and_harms_nobody(secured, port):
+def test_clear_text_gets_no_response_and_affects_no_other_client(secured, port):
     with socket.create_connection(("127.0.0.1", getattr(secured, port)), timeout=30) as clear:
         clear.sendall(b"GET /a.json?ns=demo HTTP/1.1\r\nHost: localhost\r\n\r\n")
         answer = b""

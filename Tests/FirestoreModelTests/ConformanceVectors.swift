@@ -1,16 +1,17 @@
-// Reads test vectors from the folder that HEARTH_CONFORMANCE names.
+// Reads conformance vectors, which are published test data, from the folder that the environment variable
+// HEARTH_CONFORMANCE names.
 
 import Foundation
 import Testing
 
-/// A set of vectors, by folder.
+/// The conformance vectors. Each kind of vector has a folder.
 enum ConformanceVectors {
   private static let root = ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"]
 
-  /// Whether there are vectors. Without vectors, their tests are skipped.
-  static var areGiven: Bool { root != nil }
+  /// Whether the environment variable is set. Otherwise the tests with vectors are skipped.
+  static var areAvailable: Bool { root != nil }
 
-  /// The JSON files of a folder, sorted by name. A missing folder is a failure.
+  /// The JSON files of a folder, sorted by name. Throws if the folder is missing or has no JSON files.
   static func files(in folder: String) throws -> [URL] {
     let root = try #require(root)
     let directory = URL(fileURLWithPath: root).appendingPathComponent(folder)

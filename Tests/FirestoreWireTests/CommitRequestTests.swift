@@ -1,4 +1,4 @@
-// Tests direct decoding of requests with writes, compared with the generated code.
+// Tests the direct decoding of requests with writes. It must give the same results as the generated code.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -22,14 +22,14 @@ struct CommitRequestTests {
     try Google_Firestore_V1_CommitRequest.with { $0.writes = [write] }.serializedBytes()
   }
 
-  static func refusal(_ write: Google_Firestore_V1_Write) throws -> String? {
+  static func rejection(_ write: Google_Firestore_V1_Write) throws -> String? {
     do {
       _ = try commit(try bytes(of: write))
       return nil
     } catch { return (error as? FirestoreError)?.message }
   }
 
-  @Test("Commits decode as with the generated code, on random writes")
+  @Test("Commits of random writes decode as with the generated code")
   func commits() throws {
     var source = RandomValues(seed: 61)
     for _ in 0..<1500 {
@@ -127,7 +127,7 @@ struct CommitRequestTests {
   }
 
   @Test("Two Unicode spellings of one field name decode as two fields")
-  func spellings() throws {
+  func unicodeSpellings() throws {
     let name = try DocumentName(parsing: "projects/p/databases/d/documents/c/d")
     let document = Document(
       name: name, fields: ["é": 1, "e\u{301}": 2], createTime: .epoch, updateTime: .epoch)
@@ -150,14 +150,14 @@ struct CommitRequestTests {
   }
 
   @Test("Empty messages are rejected with the same errors as with the generated code")
-  func refusals() throws {
-    #expect(try Self.refusal(.init()) == "empty write operation")
+  func rejections() throws {
+    #expect(try Self.rejection(.init()) == "empty write operation")
     #expect(
-      try Self.refusal(.with { $0.transform.fieldTransforms = [.init()] })
+      try Self.rejection(.with { $0.transform.fieldTransforms = [.init()] })
         == "A field transform must name its type.")
-    #expect(try Self.refusal(.with { $0.delete = "x" })?.hasPrefix("Document name \"x\" lacks") == true)
+    #expect(try Self.rejection(.with { $0.delete = "x" })?.hasPrefix("Document name \"x\" lacks") == true)
     #expect(
-      try Self.refusal(.with { $0.updateTransforms = [.with { $0.setToServerValue = .unspecified }] })
+      try Self.rejection(.with { $0.updateTransforms = [.with { $0.setToServerValue = .unspecified }] })
         == "Unknown server value in a field transform.")
     #expect(throws: FirestoreError.self) { try Self.commit([0x12, 0x05, 0x0A]) }
     #expect(throws: FirestoreError.self) { try Self.stream([0x0A, 0x01, 0xFF]) }

@@ -1,4 +1,5 @@
-// Tests direct decoding of requests with documents and queries, compared with the generated code.
+// Tests the direct decoding of requests with documents and queries. It must give the same results as the generated
+// code.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -17,7 +18,7 @@ struct DirectRequestTests {
     return try bytes.withUnsafeBytes(body)
   }
 
-  @Test("Queries decode as with the generated code, on random queries")
+  @Test("Random queries decode as with the generated code")
   func queries() throws {
     var source = RandomValues(seed: 71)
     for _ in 0..<3000 {
@@ -52,7 +53,7 @@ struct DirectRequestTests {
     #expect(try read(planned) { try RunQueryRequest(decoding: $0) }.explain == .plan)
   }
 
-  @Test("Aggregations decode as with the generated code, on random queries")
+  @Test("Aggregations of random queries decode as with the generated code")
   func aggregations() throws {
     var source = RandomValues(seed: 72)
     for _ in 0..<1000 {
@@ -117,7 +118,7 @@ struct DirectRequestTests {
   }
 
   @Test(
-    "Masks and projections with many repeated paths, in one or many occurrences, decode in one pass"
+    "Masks and projections with many repeated paths decode in one pass, even if they occur in many fields"
   )
   func repeatedPaths() throws {
     func field(_ number: UInt8, _ content: [UInt8]) -> [UInt8] {
@@ -155,8 +156,8 @@ struct DirectRequestTests {
   }
 
   @Test("A read's mask ignores paths that no document can have; a write's mask keeps them")
-  func pathsTooDeep() throws {
-    // The maps around a field count as levels, the field does not.
+  func deepMaskPaths() throws {
+    // The maps around a field count as levels; the field itself does not.
     let deepest = FieldPath(segments: Array(repeating: "a", count: Limits.maximumValueDepth + 1))
     let kept = try #require(deepest)
     let dropped = kept.appending("a")
@@ -229,7 +230,7 @@ struct DirectRequestTests {
   }
 
   @Test("Random bytes are rejected or decoded, and never crash; filters have a maximum depth")
-  func brokenBytes() throws {
+  func malformedBytes() throws {
     var source = RandomValues(seed: 74)
     for _ in 0..<2000 {
       let message = Google_Firestore_V1_RunQueryRequest.with {

@@ -1,4 +1,4 @@
-// Tests the codec, compared with the generated code, which defines the wire format.
+// Tests the document codec against the generated code, which defines the wire format.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Document codec", .timeLimit(.minutes(10)))
 struct DocumentCodecTests {
-  static func refusal(_ bytes: [UInt8]) -> FirestoreError? {
+  static func rejection(_ bytes: [UInt8]) -> FirestoreError? {
     do throws(FirestoreError) {
       _ = try DocumentCodec.decodeValue(bytes)
       return nil
@@ -36,7 +36,7 @@ struct DocumentCodecTests {
     }
   }
 
-  @Test("Documents and field maps larger than the initial buffer survive encoding and decoding")
+  @Test("Documents and field maps larger than the initial buffer are unchanged after encoding and decoding")
   func documents() throws {
     var source = RandomValues(seed: 42)
     for round in 0..<1500 {
@@ -60,7 +60,7 @@ struct DocumentCodecTests {
     #expect(try DocumentCodec.decodeFields(DocumentCodec.encode(fields: fields)) == fields)
   }
 
-  @Test("Integers of all lengths and both zeros survive")
+  @Test("Integers of all lengths and both zeros are unchanged after encoding and decoding")
   func numbers() throws {
     for shift in 0..<64 {
       for value in [
@@ -90,45 +90,45 @@ struct DocumentCodecTests {
   @Test("Values without a type and pipeline values are rejected with Cloud Firestore's error message")
   func unset() throws {
     let unset = FirestoreError.invalidArgument("Cannot convert firestore.v1.Value with type unset.")
-    #expect(Self.refusal([]) == unset)
+    #expect(Self.rejection([]) == unset)
     var array = Google_Firestore_V1_Value()
     array.arrayValue.values = [Google_Firestore_V1_Value()]
-    #expect(Self.refusal(try array.serializedBytes()) == unset)
+    #expect(Self.rejection(try array.serializedBytes()) == unset)
     var map = Google_Firestore_V1_Value()
     map.mapValue.fields = ["a": Google_Firestore_V1_Value()]
-    #expect(Self.refusal(try map.serializedBytes()) == unset)
+    #expect(Self.rejection(try map.serializedBytes()) == unset)
     #expect(throws: unset) { try Value(map) }
     for pipeline in [
       Google_Firestore_V1_Value.with { $0.fieldReferenceValue = "f" }, .with { $0.functionValue = .init() },
       .with { $0.pipelineValue = .init() }, .with { $0.variableReferenceValue = "v" },
     ] {
       let bytes: [UInt8] = try pipeline.serializedBytes()
-      let error = try #require(Self.refusal(bytes))
+      let error = try #require(Self.rejection(bytes))
       #expect(error.message.hasPrefix("Cannot convert firestore.v1.Value with type "))
       #expect(throws: error) { try Value(pipeline) }
     }
   }
 
   @Test("Invalid UTF-8, invalid references and deep nesting are rejected")
-  func refusals() throws {
+  func rejections() throws {
     // Text: an overlong slash, a lone surrogate, a lone continuation byte, a truncated character.
     for text: [UInt8] in [[0xC0, 0xAF], [0xED, 0xA0, 0x80], [0x80], [0xE2, 0x82]] {
-      let error = Self.refusal([0x8A, 0x01, UInt8(text.count)] + text)
+      let error = Self.rejection([0x8A, 0x01, UInt8(text.count)] + text)
       #expect(error?.code == .invalidArgument)
     }
     #expect(
-      Self.refusal(try Google_Firestore_V1_Value.with { $0.referenceValue = "x" }.serializedBytes()) != nil)
+      Self.rejection(try Google_Firestore_V1_Value.with { $0.referenceValue = "x" }.serializedBytes()) != nil)
     var deep: Value = 1
     for _ in 0..<60 { deep = .map(["m": deep]) }
-    #expect(Self.refusal(DocumentCodec.encode(deep)) == nil)
+    #expect(Self.rejection(DocumentCodec.encode(deep)) == nil)
     for _ in 0..<10 { deep = .map(["m": deep]) }
-    #expect(Self.refusal(DocumentCodec.encode(deep))?.code == .invalidArgument)
+    #expect(Self.rejection(DocumentCodec.encode(deep))?.code == .invalidArgument)
     // Recursion would overflow any stack.
     var bytes = DocumentCodec.encode(1)
     for _ in 0..<5000 {
       for head: UInt8 in [0x0A, 0x4A] { bytes = [head] + Self.varint(bytes.count) + bytes }
     }
-    #expect(Self.refusal(bytes)?.code == .invalidArgument)
+    #expect(Self.rejection(bytes)?.code == .invalidArgument)
   }
 
   @Test(
@@ -141,9 +141,9 @@ struct DocumentCodecTests {
       // A tag of six bytes; five suffice for every field number.
       [0x98, 0xFF, 0xFF, 0x87, 0x87, 0x00, 1],
     ] as [[UInt8]])
-  func malformed(bytes: [UInt8]) { #expect(Self.refusal(bytes)?.code == .invalidArgument) }
+  func malformed(bytes: [UInt8]) { #expect(Self.rejection(bytes)?.code == .invalidArgument) }
 
-  @Test("Unknown fields and groups are skipped, and the last type of a value counts")
+  @Test("Unknown fields and groups are skipped, and the last of several types of a value counts")
   func unknownFields() throws {
     let unknown: [UInt8] = [
       0xA0, 0x06, 1, 0xA3, 0x06, 0x08, 1, 0xA4, 0x06, 0xA2, 0x06, 1, 0x61, 0xA5, 0x06, 1, 2, 3, 4,
@@ -159,7 +159,7 @@ struct DocumentCodecTests {
         + (0..<depth).flatMap { _ in [0xA4, 0x06] as [UInt8] }
     }
     #expect(try DocumentCodec.decodeValue(nested(100) + [0x10, 5]) == 5)
-    #expect(Self.refusal(nested(101) + [0x10, 5])?.code == .invalidArgument)
+    #expect(Self.rejection(nested(101) + [0x10, 5])?.code == .invalidArgument)
   }
 
   @Test("Corrupted messages never crash, and the generated code accepts every message that the codec accepts")

@@ -1,4 +1,4 @@
-// Tests conversions between messages and the model: both directions are lossless.
+// Tests the conversions between generated messages and the model. Both directions must be lossless.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -40,7 +40,7 @@ extension RandomValues {
 
 @Suite("Messages and the model", .timeLimit(.minutes(10)))
 struct MessageTests {
-  @Test("Writes survive conversion to bytes, with the presence of their masks")
+  @Test("Writes are unchanged after conversion to bytes and back, including the presence of a mask")
   func writes() throws {
     var source = RandomValues(seed: 51)
     for _ in 0..<3000 {
@@ -50,7 +50,7 @@ struct MessageTests {
     }
   }
 
-  @Test("A verify operation is field 5 of a write message, a string")
+  @Test("A verify operation is encoded as field 5 of a write message, a string")
   func verifyField() throws {
     let name = try DocumentName(parsing: "projects/p/databases/d/documents/c/d")
     let bytes: [UInt8] = try Google_Firestore_V1_Write(Write(.verify(name))).serializedBytes()
@@ -58,7 +58,7 @@ struct MessageTests {
     #expect(Array(bytes.dropFirst(2)) == Array(name.description.utf8))
   }
 
-  @Test("Queries survive conversion to bytes and to JSON")
+  @Test("Queries are unchanged after conversion to bytes or JSON and back")
   func queries() throws {
     var source = RandomValues(seed: 52)
     for round in 0..<2000 {
@@ -73,7 +73,7 @@ struct MessageTests {
     }
   }
 
-  @Test("Aggregations survive conversion")
+  @Test("Aggregations are unchanged after conversion to messages and back")
   func aggregations() throws {
     let query = AggregationQuery(
       StructuredQuery(from: [.init("books")]),
@@ -87,7 +87,7 @@ struct MessageTests {
     }
   }
 
-  @Test("Transaction options survive conversion, and a missing mode is the caller's default")
+  @Test("Transaction options are unchanged after conversion; a missing mode means the caller's default")
   func transactions() {
     for options: TransactionOptions in [
       .readWrite(), .readWrite(retrying: [1, 2], concurrency: .optimistic),
@@ -99,7 +99,7 @@ struct MessageTests {
     #expect(TransactionOptions(Google_Firestore_V1_TransactionOptions(), or: .readWrite()) == .readWrite())
   }
 
-  @Test("Results, statuses and existence filters survive conversion")
+  @Test("Results, statuses and existence filters are unchanged after conversion to messages and back")
   func results() throws {
     let result = WriteResult(updateTime: Timestamp(microseconds: 3), transformResults: [1, .null])
     #expect(try WriteResult(Google_Firestore_V1_WriteResult(result)) == result)
@@ -113,7 +113,7 @@ struct MessageTests {
   }
 
   @Test("Empty messages are rejected with Cloud Firestore's error message")
-  func refusals() {
+  func rejections() {
     func message(_ body: () throws -> Void) -> String? {
       do {
         try body()

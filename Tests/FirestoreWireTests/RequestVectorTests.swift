@@ -1,4 +1,5 @@
-// Tests the public request vectors: every message in them parses and survives conversion to the model.
+// Tests the published request vectors. Every message in them must parse, and converting it to the model and back must
+// not change it.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -9,7 +10,7 @@ import Testing
 
 @Suite("Request vectors", .timeLimit(.minutes(10)))
 struct RequestVectorTests {
-  /// The results of a suite's cases.
+  /// The number of cases and messages checked so far.
   struct Tally {
     var run = 0
     var skipped = 0
@@ -17,8 +18,8 @@ struct RequestVectorTests {
   }
 
   @Test(
-    "Every request, query and response of the vectors survives conversion to the model",
-    .enabled(if: ConformanceVectors.areGiven, "HEARTH_CONFORMANCE is not set"))
+    "Every request, query and response of the vectors is unchanged after conversion to the model and back",
+    .enabled(if: ConformanceVectors.areAvailable, "HEARTH_CONFORMANCE is not set"))
   func vectors() throws {
     let files = try ConformanceVectors.files(in: "firestore-requests")
     var tally = Tally()
@@ -61,7 +62,7 @@ struct RequestVectorTests {
       let write = try Write(message)
       #expect(Google_Firestore_V1_Write(write) == message)
       #expect(throws: Never.self) { try write.validate(in: database) }
-      // The write, applied to a missing document, gives a document that can be stored and read back.
+      // Applied to a missing document, the write gives a document that can be stored and read back.
       if let fields = write.apply(to: nil, requestTime: Timestamp(seconds: 1)).fields {
         #expect(try DocumentCodec.decodeFields(DocumentCodec.encode(fields: fields)) == fields)
       }

@@ -1,5 +1,5 @@
-// Replays the fuzzers' seed inputs and the inputs that once failed, so that every test run covers them. `make
-// fuzz` continues from the same inputs with random bytes.
+// Replays the fuzzing corpus: seed inputs, and inputs that once failed. Every test run covers them. `make fuzz` starts
+// from the same inputs and changes them at random.
 
 import Foundation
 import NIOPosix

@@ -1,4 +1,4 @@
-// Tests the client side of a stream: every end of a call gives exactly one status.
+// Tests the client side of a gRPC stream. However a call ends, the client must report exactly one status.
 
 import GRPCFraming
 import NIOCore
@@ -30,7 +30,7 @@ struct ClientStreamTests {
   }
 
   @Test("A complete response yields metadata, messages and the status with its decoded message")
-  func wholeAnswer() {
+  func completeResponse() {
     let trailers: HPACKHeaders = ["grpc-status": "5", "grpc-message": "N%C3%B6"]
     let seen = events {
       $0.receive(headers: Self.head, endStream: false)
@@ -104,7 +104,7 @@ struct ClientStreamTests {
   }
 
   @Test("A missing or malformed status is UNKNOWN; an unknown number is kept")
-  func oddStatuses() {
+  func unknownStatuses() {
     for (trailers, code) in [
       ([:], .unknown), (["grpc-status": "x"], .unknown), (["grpc-status": "77"], .init(rawValue: 77)),
     ] as [(HPACKHeaders, GRPCStatus.Code)] {
@@ -119,8 +119,8 @@ struct ClientStreamTests {
   @Test(
     "Malformed framing and premature ends are INTERNAL, messages over the limit RESOURCE_EXHAUSTED"
   )
-  func brokenAnswers() {
-    func answer(_ bytes: [UInt8], endStream: Bool = false) -> GRPCStatus.Code? {
+  func malformedResponses() {
+    func code(_ bytes: [UInt8], endStream: Bool = false) -> GRPCStatus.Code? {
       status(
         events {
           $0.receive(headers: Self.head, endStream: false)
@@ -128,14 +128,14 @@ struct ClientStreamTests {
           $0.receive(headers: ["grpc-status": "0"], endStream: true)
         })?.code
     }
-    #expect(answer([9, 0, 0, 0, 0]) == .internal)
-    #expect(answer([0, 0, 0, 0, 5, 1]) == .internal)
-    #expect(answer([], endStream: true) == .internal)
-    #expect(answer([0, 0, 0, 1, 0]) == .resourceExhausted)
+    #expect(code([9, 0, 0, 0, 0]) == .internal)
+    #expect(code([0, 0, 0, 0, 5, 1]) == .internal)
+    #expect(code([], endStream: true) == .internal)
+    #expect(code([0, 0, 0, 1, 0]) == .resourceExhausted)
     #expect(status(events { $0.receive(data: ByteBuffer(bytes: [0]), endStream: false) })?.code == .internal)
   }
 
-  @Test("Random input in any order ends the call at most once and never crashes", arguments: 0..<300)
+  @Test("Random input in random order ends the call at most once and never crashes", arguments: 0..<300)
   func randomInput(seed: Int) {
     var generator = SeededGenerator(seed: UInt64(seed))
     var stream = GRPCClientStream(maximumMessageSize: 64)

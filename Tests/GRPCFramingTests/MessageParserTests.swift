@@ -1,4 +1,4 @@
-// Tests properties of the incremental message parser with random messages and random splits.
+// Tests the incremental message parser with random messages, whose bytes arrive in random chunks.
 
 import GRPCFraming
 import NIOCore
@@ -8,11 +8,11 @@ import Testing
 @Suite("gRPC messages")
 struct MessageParserTests {
   /// The results of the parser for bytes that arrive in the given chunks.
-  private func parse(_ pieces: [ArraySlice<UInt8>], limit: Int = 1 << 20) -> ([[UInt8]], GRPCStatus?) {
+  private func parse(_ chunks: [ArraySlice<UInt8>], limit: Int = 1 << 20) -> ([[UInt8]], GRPCStatus?) {
     var parser = GRPCMessageParser(maximumMessageSize: limit)
     var messages: [[UInt8]] = []
-    for piece in pieces {
-      parser.append(ByteBuffer(bytes: piece))
+    for chunk in chunks {
+      parser.append(ByteBuffer(bytes: chunk))
       do {
         while let message = try parser.next() { messages.append(Array(message.readableBytesView)) }
       } catch {
@@ -23,15 +23,15 @@ struct MessageParserTests {
   }
 
   private func split(_ bytes: [UInt8], using generator: inout SeededGenerator) -> [ArraySlice<UInt8>] {
-    var pieces: [ArraySlice<UInt8>] = []
+    var chunks: [ArraySlice<UInt8>] = []
     var start = 0
     let longest = Int.random(in: 1...40, using: &generator)
     while start < bytes.count {
       let end = min(bytes.count, start + Int.random(in: 0...longest, using: &generator))
-      pieces.append(bytes[start..<end])
+      chunks.append(bytes[start..<end])
       start = end
     }
-    return pieces
+    return chunks
   }
 
   @Test("Any split of the bytes yields the same messages", arguments: 0..<300)
@@ -49,15 +49,15 @@ struct MessageParserTests {
     #expect(parse([bytes[...]]).0 == messages)
   }
 
-  @Test("Messages split at any byte, or fed byte by byte, are the same messages")
-  func everyCut() {
+  @Test("Splitting the bytes at any position, or after every byte, yields the same messages")
+  func everySplit() {
     let messages: [[UInt8]] = [[], [7], Array(0...90), [0, 0, 0, 0, 5], []]
     var wire = ByteBuffer()
     for message in messages { wire.writeGRPCMessage(bytes: message) }
     let bytes = Array(wire.readableBytesView)
-    for cut in 0...bytes.count {
-      let (parsed, failure) = parse([bytes[..<cut], bytes[cut...]])
-      #expect(failure == nil && parsed == messages, "cut at \(cut)")
+    for position in 0...bytes.count {
+      let (parsed, failure) = parse([bytes[..<position], bytes[position...]])
+      #expect(failure == nil && parsed == messages, "split at \(position)")
     }
     #expect(parse(bytes.indices.map { bytes[$0...$0] }).0 == messages)
   }
@@ -67,12 +67,13 @@ struct MessageParserTests {
     var generator = SeededGenerator(seed: UInt64(seed) &+ 7_000)
     var bytes = generator.bytes(Int.random(in: 0...400, using: &generator))
     if Bool.random(using: &generator), bytes.count > 3 {
-      bytes.replaceSubrange(0..<4, with: [0, 0, 0, 0])  // reaches beyond the first prefix
+      // A short first message, so that later bytes are parsed as well.
+      bytes.replaceSubrange(0..<4, with: [0, 0, 0, 0])
     }
     var parser = GRPCMessageParser(maximumMessageSize: 200)
     var failure: GRPCStatus?
-    for piece in split(bytes, using: &generator) {
-      parser.append(ByteBuffer(bytes: piece))
+    for chunk in split(bytes, using: &generator) {
+      parser.append(ByteBuffer(bytes: chunk))
       while true {
         do {
           guard let message = try parser.next() else { break }
@@ -87,7 +88,7 @@ struct MessageParserTests {
     }
   }
 
-  @Test("A message at the limit is accepted; one byte more is RESOURCE_EXHAUSTED with limit and size")
+  @Test("A message at the limit is accepted; one byte more is RESOURCE_EXHAUSTED with the limit and the size")
   func limit() {
     var atLimit = ByteBuffer()
     atLimit.writeGRPCMessage(bytes: [UInt8](repeating: 7, count: 100))
@@ -106,9 +107,9 @@ struct MessageParserTests {
     var parser = GRPCMessageParser()
     parser.append(ByteBuffer(bytes: [0, 0x01, 0x10, 0x00, 0x00]))  // 17 MiB exactly
     #expect(try parser.next() == nil)
-    var refusing = GRPCMessageParser()
-    refusing.append(ByteBuffer(bytes: [0, 0x01, 0x10, 0x00, 0x01]))
-    #expect(throws: GRPCStatus.self) { try refusing.next() }
+    var rejecting = GRPCMessageParser()
+    rejecting.append(ByteBuffer(bytes: [0, 0x01, 0x10, 0x00, 0x01]))
+    #expect(throws: GRPCStatus.self) { try rejecting.next() }
   }
 
   @Test("A compressed message without an encoding and an undefined flag are INTERNAL")
@@ -119,7 +120,7 @@ struct MessageParserTests {
   }
 
   @Test("Messages before a malformed one are delivered")
-  func messagesBeforeABrokenOne() {
+  func messagesBeforeAMalformedMessage() {
     let (messages, failure) = parse([[0, 0, 0, 0, 1, 9, 3, 0, 0, 0, 0]])
     #expect(messages == [[9]])
     #expect(failure?.code == .internal)

@@ -1,4 +1,5 @@
-// Tests the server side of a stream: accepted requests, the exact responses to rejected ones, and the order of events.
+// Tests the server side of a gRPC stream: which requests it accepts, its exact responses to rejected requests, and the
+// order of its events.
 
 import GRPCFraming
 import NIOCore
@@ -55,26 +56,27 @@ struct ServerStreamTests {
     "Other content types are rejected with HTTP 415",
     arguments: ["application/grpc-web", "application/json", "application/grpc+json", "application/grp", nil])
   func foreignContentTypes(type: String?) {
-    let answer = rejection(request([("content-type", type)]))
-    #expect(answer?.headers.first(name: ":status") == "415")
+    let response = rejection(request([("content-type", type)]))
+    #expect(response?.headers.first(name: ":status") == "415")
   }
 
   @Test("Methods other than POST are rejected with HTTP 405 and the allowed method")
   func wrongMethod() {
-    let answer = rejection(request([(":method", "GET")]))
-    #expect(answer?.headers.first(name: ":status") == "405")
+    let response = rejection(request([(":method", "GET")]))
+    #expect(response?.headers.first(name: ":status") == "405")
     #expect(
-      answer?.headers.first { _ in true }?.name == ":status", "a pseudo-header behind others is not HTTP/2")
-    #expect(answer?.headers.first(name: "allow") == "POST")
+      response?.headers.first { _ in true }?.name == ":status", "HTTP/2 requires pseudo-headers to come first"
+    )
+    #expect(response?.headers.first(name: "allow") == "POST")
   }
 
   @Test("An unsupported encoding is UNIMPLEMENTED and lists the accepted encodings")
   func unsupportedEncoding() {
-    let answer = rejection(request([("grpc-encoding", "gzip")]))
-    #expect(answer?.status.code == .unimplemented)
-    #expect(answer?.headers.first(name: "grpc-status") == "12")
-    #expect(answer?.headers.first(name: "grpc-accept-encoding") == "identity")
-    #expect(answer?.headers.first(name: ":status") == "200")
+    let response = rejection(request([("grpc-encoding", "gzip")]))
+    #expect(response?.status.code == .unimplemented)
+    #expect(response?.headers.first(name: "grpc-status") == "12")
+    #expect(response?.headers.first(name: "grpc-accept-encoding") == "identity")
+    #expect(response?.headers.first(name: ":status") == "200")
     #expect(rejection(request([("grpc-encoding", "identity")])) == nil)
   }
 
@@ -148,7 +150,7 @@ struct ServerStreamTests {
     #expect(rejection(request([(":path", "")]))?.status.code == .unimplemented)
   }
 
-  @Test("Messages are delivered in order, then the half-close, once")
+  @Test("Messages are delivered in order, followed by exactly one half-close")
   func eventsInOrder() throws {
     var stream = GRPCServerStream()
     _ = try stream.receive(headers: request(), endStream: false)
@@ -173,9 +175,9 @@ struct ServerStreamTests {
   }
 
   @Test(
-    "A response without messages is one header block, one with messages has trailers; a second end is ignored"
+    "A response without messages is one header block; a response with messages has trailers; a second end is ignored"
   )
-  func answers() throws {
+  func responses() throws {
     var early = GRPCServerStream()
     _ = try early.receive(headers: request(), endStream: false)
     let only = early.finish(GRPCStatus(.notFound, "Nö"))
@@ -186,12 +188,12 @@ struct ServerStreamTests {
     #expect(early.finish(.ok) == nil)
     #expect(early.start() == nil)
 
-    var whole = GRPCServerStream()
-    _ = try whole.receive(headers: request(), endStream: true)
-    #expect(whole.start() != nil)
-    #expect(whole.start() == nil)
-    #expect(whole.finish(.ok) == ["grpc-status": "0"])
-    #expect(whole.finish(.ok) == nil)
+    var complete = GRPCServerStream()
+    _ = try complete.receive(headers: request(), endStream: true)
+    #expect(complete.start() != nil)
+    #expect(complete.start() == nil)
+    #expect(complete.finish(.ok) == ["grpc-status": "0"])
+    #expect(complete.finish(.ok) == nil)
   }
 
   @Test("Nothing is delivered after the response has ended")

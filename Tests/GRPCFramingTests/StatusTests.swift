@@ -10,7 +10,8 @@ import Testing
 @Suite("gRPC status")
 struct StatusTests {
   @Test(
-    "Every message survives percent-encoding, and the encoded form is printable ASCII", arguments: 0..<200)
+    "Percent-encoding and decoding leaves every message unchanged, and the encoded form is printable ASCII",
+    arguments: 0..<200)
   func messageRoundTrip(seed: Int) {
     var generator = SeededGenerator(seed: UInt64(seed) &+ 900)
     let alphabet = Array("abc %\"\\\n\r\u{0}\u{7f}~äß😀中\u{301}0A")
@@ -48,7 +49,7 @@ struct StatusTests {
     #expect(GRPCStatus.percentEncoded(GRPCStatus.truncated(marks)).utf8.count <= 4_096)
   }
 
-  @Test("The headers of any status are smaller than 8 KiB and than one frame")
+  @Test("The headers of every status are smaller than 8 KiB, and smaller than one frame")
   func longStatuses() throws {
     for letter in ["x", "\\", "\u{E9}"] {
       let long = String(repeating: letter, count: 30_000)
@@ -78,7 +79,7 @@ struct StatusTests {
   }
 
   @Test("Every code has the HTTP status that Google's REST interfaces return for it")
-  func httpTable() {
+  func httpStatuses() {
     let table: [(GRPCStatus.Code, Int)] = [
       (.ok, 200), (.cancelled, 499), (.unknown, 500), (.invalidArgument, 400), (.deadlineExceeded, 504),
       (.notFound, 404), (.alreadyExists, 409), (.permissionDenied, 403), (.resourceExhausted, 429),
@@ -95,7 +96,7 @@ struct StatusTests {
   }
 
   @Test(
-    "Timeouts read as specified",
+    "Header values are parsed to the specified timeouts",
     arguments: [
       ("1n", 1), ("250m", 250_000_000), ("10S", 10_000_000_000), ("3u", 3_000), ("2M", 120_000_000_000),
       ("1H", 3_600_000_000_000), ("0S", 0), ("99999999H", Int64.max),

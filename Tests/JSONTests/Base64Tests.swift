@@ -21,7 +21,7 @@ struct Base64Tests {
     }
   }
 
-  @Test("Random bytes survive encoding and decoding, with and without padding, in both alphabets")
+  @Test("Random bytes are unchanged after encoding and decoding, with and without padding, in both alphabets")
   func random() {
     var generator = SystemRandomNumberGenerator()
     for count in 0..<300 {
@@ -38,7 +38,7 @@ struct Base64Tests {
   @Test(
     "Invalid base64 is rejected",
     arguments: ["A", "A===", "AA=", "AAA==", "====", "=", "AA=A", "AA A", "AAAAA", "Zg==\n", "é", "AA*A"])
-  func refused(text: String) {
+  func rejected(text: String) {
     #expect(Base64.decode(text.utf8, .either, paddedBy: Self.padding) == nil)
   }
 

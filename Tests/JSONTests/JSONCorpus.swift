@@ -1,4 +1,4 @@
-// A corpus of texts that parsers commonly get wrong, with their values or the reason for rejecting them.
+// A corpus of JSON texts that parsers commonly treat incorrectly. Each has its value, or the reason for rejecting it.
 
 import JSON
 
@@ -20,8 +20,8 @@ enum Corpus {
     (#" { "a" : 1 , "b" : [ 1 , 2 ] } "#, .object(["a": .int(1), "b": .array([.int(1), .int(2)])])),
   ]
 
-  static let refused: [([UInt8], JSONError.Code)] =
-    texts.map { (Array($0.0.utf8), $0.1) } + brokenUTF8.map { ([0x22] + $0 + [0x22], .invalidUTF8) } + [
+  static let rejected: [([UInt8], JSONError.Code)] =
+    texts.map { (Array($0.0.utf8), $0.1) } + malformedUTF8.map { ([0x22] + $0 + [0x22], .invalidUTF8) } + [
       ([0xEF, 0xBB, 0xBF, 0x31], .unexpectedByte), ([0x22, 0x00, 0x22], .controlCharacter),
       ([0xFE, 0xFF, 0x00, 0x31], .unexpectedByte), ([0x31, 0x00], .trailingBytes), ([0x00], .unexpectedByte),
     ]
@@ -53,8 +53,8 @@ enum Corpus {
     ("1/**/", .trailingBytes), ("\u{A0}1", .unexpectedByte), ("\u{B}1", .unexpectedByte),
   ]
 
-  /// Lone continuation bytes, overlong forms, surrogates, values beyond Unicode, truncated sequences.
-  private static let brokenUTF8: [[UInt8]] = [
+  /// Malformed UTF-8: lone continuation bytes, overlong forms, surrogates, values beyond Unicode, truncated sequences.
+  private static let malformedUTF8: [[UInt8]] = [
     [0x80], [0xBF], [0xC0, 0x80], [0xC1, 0xBF], [0xC2], [0xC2, 0x41], [0xE0, 0x80, 0x80], [0xE0, 0x9F, 0xBF],
     [0xE2, 0x82], [0xE2, 0x82, 0x41], [0xED, 0xA0, 0x80], [0xED, 0xBF, 0xBF], [0xF0, 0x80, 0x80, 0x80],
     [0xF0, 0x8F, 0xBF, 0xBF], [0xF0, 0x9F, 0x98], [0xF4, 0x90, 0x80, 0x80], [0xF5, 0x80, 0x80, 0x80],

@@ -1,4 +1,4 @@
-// Compares the JSON reader and writer with Foundation's: each reads the text of the other as the same value.
+// Tests the JSON reader and writer against Foundation's. Each must read the text of the other as the same value.
 
 import Foundation
 import JSON
@@ -46,7 +46,7 @@ struct JSONFoundationTests {
     }
   }
 
-  /// Whether names occur that Foundation treats as one: it compares them by canonical equivalence.
+  /// Whether the value contains different names that Foundation treats as equal, because it uses canonical equivalence.
   private func hasEquivalentNames(_ value: JSONValue) -> Bool {
     switch value {
     case .object(let members):

@@ -1,4 +1,4 @@
-// Tests that JSON values and numbers survive writing and reading, and which texts are accepted.
+// Tests JSON values and numbers: writing and reading must not change them, and only well-formed texts are accepted.
 
 import JSON
 import RandomModels
@@ -6,7 +6,7 @@ import Testing
 
 @Suite("JSON values")
 struct JSONValueTests {
-  @Test("Random values survive writing and reading, compact and pretty")
+  @Test("Random values are unchanged after writing and reading, compact and pretty")
   func roundTrip() throws {
     var random = RandomJSON(seed: 1)
     for _ in 0..<3000 {
@@ -17,7 +17,7 @@ struct JSONValueTests {
   }
 
   @Test("Every truncated text is rejected")
-  func everyPrefixIsRefused() throws {
+  func everyPrefixIsRejected() throws {
     var random = RandomJSON(seed: 2)
     for _ in 0..<200 {
       let bytes = JSONValue.array([random.value(depth: 3)]).json()
@@ -72,8 +72,8 @@ struct JSONValueTests {
     #expect(try JSONValue(json: text) == value)
   }
 
-  @Test("Malformed texts are rejected with the reason", arguments: Corpus.refused)
-  func refused(bytes: [UInt8], code: JSONError.Code) {
+  @Test("Malformed texts are rejected with the reason", arguments: Corpus.rejected)
+  func rejected(bytes: [UInt8], code: JSONError.Code) {
     let error = #expect(throws: JSONError.self) { try JSONValue(json: bytes) }
     #expect(error?.code == code, "\(String(decoding: bytes, as: UTF8.self))")
   }
@@ -86,7 +86,7 @@ struct JSONValueTests {
   }
 
   @Test("Names that differ only in Unicode normalization are different names")
-  func noNormalisation() throws {
+  func noNormalization() throws {
     let value = try JSONValue(json: "{\"\u{E9}\":1,\"e\u{301}\":2}")
     #expect(value.object?.count == 2)
     #expect(value["\u{E9}"] == .int(1))
@@ -107,7 +107,7 @@ struct JSONValueTests {
     #expect(object["k4998"] == .string("again"))
   }
 
-  @Test("Depth and size limits reject exactly the texts beyond them")
+  @Test("The limits of depth and size reject exactly the texts that exceed them")
   func limits() throws {
     let limits = JSONLimits(depth: 4, bytes: 20)
     #expect(try JSONValue(json: "[[[[1]]]]", limits: limits).array?.count == 1)
@@ -169,7 +169,7 @@ struct JSONNumberTests {
   }
 
   @Test("A number reads as the nearest double, as in the standard library")
-  func nearest() throws {
+  func nearestDouble() throws {
     var random = RandomJSON(seed: 5)
     for _ in 0..<5000 {
       let digits = (0..<(1 + random.below(24))).map { _ in String(random.below(10)) }.joined()

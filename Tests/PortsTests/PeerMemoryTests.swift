@@ -321,7 +321,7 @@ struct PeerMemoryTests {
       if isHTTP2 {
         let client = try await HTTP2Client.open(server.port.port)
         for _ in 0..<6 {
-          let response = try await client.request(.GET, "/fat.json?ns=default-ns").answer()
+          let response = try await client.request(.GET, "/fat.json?ns=default-ns").response()
           #expect(response.status == "200" && response.body.utf8.count > 300_000)
         }
         #expect(

@@ -51,7 +51,7 @@ struct ResponseHeaderTests {
       log: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     let client = try await HTTP2Client.open(port.port)
     for _ in 0..<2 {
-      let response = try await client.request(.GET, "/").answer()
+      let response = try await client.request(.GET, "/").response()
       #expect(response.status == "200" && response.body == "whole")
     }
     await client.close()

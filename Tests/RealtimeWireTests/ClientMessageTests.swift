@@ -1,4 +1,4 @@
-// Tests reading and writing the messages of clients, and finding the request number of malformed messages.
+// Tests client messages: reading, writing, and finding the request number of a malformed message.
 
 import RandomModels
 import RealtimeModel
@@ -25,7 +25,7 @@ struct ClientMessageTests {
   }
 
   @Test(
-    "Every request survives reading and writing unchanged",
+    "Every request is unchanged after reading and writing",
     arguments: [
       #"{"t":"c","d":{"t":"p","d":{}}}"#, #"{"t":"c","d":{"t":"a","d":{}}}"#,
       #"{"t":"c","d":{"t":"n","d":{}}}"#,
@@ -69,7 +69,7 @@ struct ClientMessageTests {
   }
 
   @Test("The legacy names of listen and unlisten are accepted")
-  func legacy() throws {
+  func legacyActionNames() throws {
     guard case .listen(let listen) = try request(#"{"r":1,"a":"l","b":{"p":"/x"}}"#).action else {
       Issue.record("a listen was expected")
       return
@@ -96,7 +96,7 @@ struct ClientMessageTests {
     #expect(listen.query.ordering == .child("to"))
   }
 
-  @Test("An invalid request keeps its number, so that it is answered")
+  @Test("An invalid request keeps its number, so that the server can respond")
   func invalidRequests() throws {
     #expect(try error(#"{"r":1,"a":"p","b":{"p":"/a","d":{"b.c":1}}}"#)?.status == .failure)
     #expect(try error(#"{"r":1,"a":"p","b":{"d":1}}"#) == .invalidPath)
@@ -133,7 +133,7 @@ struct ClientMessageTests {
       #"{"t":"d","d":[]}"#, #"{"t":1,"d":{}}"#, #"{"t":"d","d":{"r":"1","a":"p"}}"#,
       #"{"t":"d","d":{"r":1,"a":"s"}"#,
     ])
-  func refused(text: String) {
+  func rejected(text: String) {
     #expect(throws: WireError.self) { try read(text) }
   }
 
@@ -165,7 +165,7 @@ struct ClientMessageTests {
   }
 
   @Test("The request number is found in the first bytes of an incomplete message")
-  func numberInBeginning() {
+  func numberBeforeTheBody() {
     func number(_ text: String) -> Int64? {
       Array(text.utf8).withUnsafeBytes { ClientMessage.requestNumber(in: $0) }
     }
@@ -176,18 +176,18 @@ struct ClientMessageTests {
   }
 
   @Test("A number after the body is found only if it is the request's own member")
-  func numberAtTheEnd() {
+  func numberAfterTheBody() {
     func number(_ text: String) -> Int64? {
       let bytes = Array(text.utf8)
-      let whole = bytes.withUnsafeBytes { ClientMessage.requestNumber(in: $0) }
+      let expected = bytes.withUnsafeBytes { ClientMessage.requestNumber(in: $0) }
       // Splitting the message anywhere gives the same number.
       for cut in bytes.indices {
-        var pieces = RequestNumberScanner()
-        bytes[..<cut].withUnsafeBytes { pieces.scan($0) }
-        bytes[cut...].withUnsafeBytes { pieces.scan($0) }
-        #expect(pieces.value == whole, "\(text) cut at \(cut)")
+        var scanner = RequestNumberScanner()
+        bytes[..<cut].withUnsafeBytes { scanner.scan($0) }
+        bytes[cut...].withUnsafeBytes { scanner.scan($0) }
+        #expect(scanner.value == expected, "\(text) cut at \(cut)")
       }
-      return whole
+      return expected
     }
     #expect(number(#"{"d":{"a":"p","b":{"d":"x","p":"/x"},"r":5},"t":"d"}"#) == 5)
     #expect(number(#" { "t" : "d" , "d" : { "a" : "p" , "b" : { } , "r" : -5 } } "#) == -5)
@@ -201,7 +201,7 @@ struct ClientMessageTests {
       // Members of other objects.
       #"{"d":{"b":{}},"e":{"r":5},"t":"d"}"#, #"{"d":[{"b":{}},{"r":5}],"t":"d"}"#,
       #"{"d":{"b":{}},"d":{"r":5},"t":"d"}"#, #"[{"d":{"b":{},"r":5},"t":"d"}]"#,
-      // An incomplete message, or more than one.
+      // An incomplete message, and more than one message.
       #"{"d":{"b":{},"r":5},"t":"d""#, #"{"d":{"b":{},"r":5}"#, #"{"d":{"b":{},"r":5},"t":"d"}}"#,
       #"{"d":{"b":{},"r":5},"t":"d"},"#, #"{"d":{"b":{},"r":5}}"#, #"{"d":{"b":{},"r":5},"t":"c"}"#,
       #"{"d":{"b":{},"r":5,},"t":"d"}"#, #"{"d":{"b":{} "r":5},"t":"d"}"#,

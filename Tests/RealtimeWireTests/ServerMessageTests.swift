@@ -1,4 +1,4 @@
-// Tests reading and writing the messages of servers, and encoding a push once for all subscribers.
+// Tests server messages: reading, writing, and encoding a push once for all subscribers.
 
 import JSON
 import RandomModels
@@ -31,7 +31,7 @@ struct ServerMessageTests {
   }
 
   @Test(
-    "Every message survives reading and writing unchanged",
+    "Every message is unchanged after reading and writing",
     arguments: [
       #"{"t":"c","d":{"t":"h","d":{"ts":1700000000000,"v":"5","h":"localhost:9000","s":"abc"}}}"#,
       #"{"t":"c","d":{"t":"r","d":"other:9000"}}"#, #"{"t":"c","d":{"t":"s","d":"gone"}}"#,
@@ -63,7 +63,7 @@ struct ServerMessageTests {
       case .response(let bare) = try read(#"{"t":"d","d":{"r":1,"b":{"s":"permission_denied"}}}"#),
       case .response(let fine) = try read(#"{"t":"d","d":{"r":1,"b":{"s":"ok","d":{}}}}"#)
     else {
-      Issue.record("answers were expected")
+      Issue.record("responses were expected")
       return
     }
     #expect(failed.error == RealtimeError(.permissionDenied, "No"))
@@ -84,7 +84,7 @@ struct ServerMessageTests {
     let text = String(decoding: bytes, as: UTF8.self)
     #expect(text == #"{"t":"d","d":{"r":3,"b":{"s":"ok","d":{"w":["no_index"]}}}}"#)
     guard case .response(let response) = try read(text) else {
-      Issue.record("an answer was expected")
+      Issue.record("a response was expected")
       return
     }
     #expect(response.payload.descendant("w/0") == .leaf(.string("no_index")))

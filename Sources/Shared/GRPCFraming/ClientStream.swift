@@ -1,5 +1,5 @@
-// The client side of a gRPC stream as a value: builds the request headers, and parses the server's header blocks and
-// data.
+// The client side of a gRPC stream, as a value without I/O. It builds the request headers, and parses the server's
+// header blocks and data.
 //
 // Invariant: every call ends with exactly one status, whatever the server or a proxy sends: trailers, trailers-only, a
 // plain HTTP response, a reset, a lost connection, or malformed framing.

@@ -1,5 +1,5 @@
-// The encodings that a server accepts for messages, by name. The receiver of the messages decompresses them, so that
-// this module, which apps also build, depends on no compression library.
+// Lists the encodings that a server accepts for messages, by name. This module does not decompress messages itself,
+// because apps also build it, and would then depend on a compression library.
 
 import NIOHPACK
 

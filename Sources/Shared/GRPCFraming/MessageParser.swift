@@ -51,7 +51,7 @@ public struct GRPCMessageParser: Sendable {
       pending = bytes
       return
     }
-    pending = nil  // so that `held` is the only owner and grows in place
+    pending = nil  // `held` is then the only owner and grows in place.
     held.discardReadBytes()
     held.writeImmutableBuffer(bytes)
     pending = held

@@ -1,4 +1,4 @@
-// The head of a gRPC request: validates the headers of a call, and builds the response to invalid headers.
+// The request head of a gRPC call. This file validates the headers, and builds the response to invalid headers.
 
 public import NIOHPACK
 

@@ -1,5 +1,5 @@
-// The server side of a gRPC stream as a value: parses header blocks and data into messages, and builds the header
-// blocks of the response. It does no I/O.
+// The server side of a gRPC stream, as a value without I/O. It parses header blocks and data into messages, and builds
+// the header blocks of the response.
 //
 // States of the request: awaitingHead -> open -> halfClosed -> delivered. States of the response: idle -> started ->
 // finished. A response that finishes before it starts is a single header block (trailers-only).
@@ -19,18 +19,18 @@ public struct GRPCServerStream: Sendable {
     case message(ByteBuffer)
     /// A request message, compressed with the encoding in the request's head.
     case compressedMessage(ByteBuffer)
-    /// A message over the limit, with the bytes that its prefix announces. It is the last event; the rest of the
-    /// request is discarded.
+    /// A message over the limit, with the number of bytes that its prefix announces. It is the last event; later bytes
+    /// of the request are discarded.
     case oversizedMessage(Int)
     /// The end of the request.
     case halfClose
   }
 
-  private enum Request { case awaitingHead, open, halfClosed, delivered }
-  private enum Answer { case idle, started, finished }
+  private enum RequestState { case awaitingHead, open, halfClosed, delivered }
+  private enum ResponseState { case idle, started, finished }
 
-  private var request = Request.awaitingHead
-  private var answer = Answer.idle
+  private var request = RequestState.awaitingHead
+  private var response = ResponseState.idle
   private var parser: GRPCMessageParser
   private let maximumHeaderListSize: Int
   private let encodings: GRPCEncodings
@@ -51,7 +51,7 @@ public struct GRPCServerStream: Sendable {
   }
 
   /// Whether ``finish(_:)`` was called. Later input is discarded.
-  public var isFinished: Bool { answer == .finished }
+  public var isFinished: Bool { response == .finished }
 
   /// The bytes received and not yet delivered as messages.
   public var bufferedBytes: Int { parser.bufferedBytes }
@@ -70,14 +70,14 @@ public struct GRPCServerStream: Sendable {
       return head
     } catch {
       request = .delivered
-      answer = .finished
+      response = .finished
       throw error
     }
   }
 
   /// Receives data of the request body. Data after the end of the response is discarded.
   public mutating func receive(data: ByteBuffer, endStream: Bool) {
-    guard request == .open, answer != .finished else { return }
+    guard request == .open, response != .finished else { return }
     parser.append(data)
     if endStream { request = .halfClosed }
   }
@@ -95,9 +95,9 @@ public struct GRPCServerStream: Sendable {
 
   /// The next event; nil if more input is needed or everything was delivered.
   ///
-  /// - Throws: a framing error, with which the caller must finish the call.
+  /// - Throws: a framing error. The caller must finish the call with it.
   public mutating func next() throws(GRPCStatus) -> Event? {
-    guard answer != .finished, request == .open || request == .halfClosed else { return nil }
+    guard response != .finished, request == .open || request == .halfClosed else { return nil }
     switch try parser.nextFrame() {
     case .message(let message): return .message(message)
     case .compressed(let message): return .compressedMessage(message)
@@ -117,19 +117,19 @@ public struct GRPCServerStream: Sendable {
 
   /// The header block that starts the response, before the first message; nil if the response has started or finished.
   public mutating func start() -> HPACKHeaders? {
-    guard answer == .idle else { return nil }
-    answer = .started
+    guard response == .idle else { return nil }
+    response = .started
     return encodings.responseHeaders
   }
 
   /// The header block that ends the response and the stream; nil if the response has finished.
   public mutating func finish(_ status: GRPCStatus) -> HPACKHeaders? {
-    switch answer {
+    switch response {
     case .idle:
-      answer = .finished
+      response = .finished
       return Self.trailersOnly(status)
     case .started:
-      answer = .finished
+      response = .finished
       return Self.trailers(status)
     case .finished:
       return nil

@@ -1,4 +1,4 @@
-// The details of a status, for programs: `google.rpc.Status` in the trailer `grpc-status-details-bin`.
+// Encodes the machine-readable details of a status: `google.rpc.Status` in the trailer `grpc-status-details-bin`.
 //
 //     1 code | 2 message | 3 details: Any {1 type URL, 2 message}…
 //     BadRequest {1 violations: {1 field, 2 description}…}   ErrorInfo {1 reason, 2 domain}
@@ -24,7 +24,7 @@ extension GRPCStatus {
 
     /// The invalid fields of the request.
     public var fieldViolations: [FieldViolation]
-    /// The reason, as a constant of its domain; empty for none.
+    /// The reason: a constant that the domain defines; empty for none.
     public var reason: String
     /// The domain that defines the reason.
     public var domain: String

@@ -1,5 +1,5 @@
-// Maps gRPC codes to HTTP statuses for REST responses, HTTP statuses of responses other than gRPC to codes, and HTTP/2
-// error codes of reset streams to codes.
+// Maps gRPC codes to HTTP statuses, for REST responses. Maps HTTP statuses of responses that are not gRPC, and HTTP/2
+// error codes of reset streams, to gRPC codes.
 
 extension GRPCStatus.Code {
   /// The HTTP status of a REST response with this code.

@@ -1,6 +1,6 @@
-// The status message on the wire (`grpc-message`): UTF-8 in which `%` and every byte outside of printable ASCII is
-// written as %XX. Long messages are truncated. Decoding is lenient: an invalid escape decodes to itself, so that no
-// message is lost.
+// Encodes and decodes the status message on the wire (`grpc-message`). It is UTF-8 in which `%` and every byte outside
+// of printable ASCII is written as %XX. Long messages are truncated. Decoding is lenient: an invalid escape decodes to
+// itself, so that no message is lost.
 
 extension GRPCStatus {
   /// The maximum bytes of an encoded message.

@@ -1,7 +1,7 @@
 // Base64 (RFC 4648) encodes bytes as text: in JSON strings, tokens, hashes, handshakes and binary gRPC metadata.
 //
-// Decoding is strict: it rejects a character outside the requested alphabets and a length that no byte string encodes
-// to. Unused bits of the last character may have any value.
+// Decoding is strict: it rejects a character outside the requested alphabets, and a length that encoding never gives.
+// Unused bits of the last character may have any value.
 
 /// Base64 encoding and decoding.
 package enum Base64 {
@@ -11,7 +11,7 @@ package enum Base64 {
     case standard
     /// `-` and `_` (RFC 4648, section 5), as tokens and addresses use them.
     case urlSafe
-    /// Both pairs, as proto3's JSON accepts them. Encodes like ``standard``.
+    /// Both alphabets, as proto3's JSON accepts them. Encodes like ``standard``.
     case either
   }
 
@@ -67,7 +67,7 @@ package enum Base64 {
     return bytes
   }
 
-  /// Decodes text whose last group is either padded or cut short.
+  /// Decodes text whose last group of four characters may be padded or incomplete.
   ///
   /// - Parameter padding: the characters that may fill up the last group.
   /// - Returns: nil if the text is not base64.

@@ -21,7 +21,7 @@ public struct JSONObject: Sendable, Equatable, ExpressibleByDictionaryLiteral {
   public private(set) var members: [Member]
 
   /// The index of each name, maintained for objects with more than ``maximumScanned`` members.
-  private var indexByName: [KeyBytes: Int]?
+  private var indexByName: [BytewiseString: Int]?
 
   /// The maximum members of objects in which a lookup scans the names.
   private static let maximumScanned = 12
@@ -59,7 +59,7 @@ public struct JSONObject: Sendable, Equatable, ExpressibleByDictionaryLiteral {
       } else {
         members.append(Member(key, newValue))
         if indexByName != nil {
-          indexByName?[KeyBytes(key)] = members.count - 1
+          indexByName?[BytewiseString(key)] = members.count - 1
         } else {
           indexIfLarge()
         }
@@ -68,14 +68,14 @@ public struct JSONObject: Sendable, Equatable, ExpressibleByDictionaryLiteral {
   }
 
   private func index(of key: String) -> Int? {
-    if let indexByName { return indexByName[KeyBytes(key)] }
+    if let indexByName { return indexByName[BytewiseString(key)] }
     return members.firstIndex { $0.key.hasSameBytes(as: key) }
   }
 
   private mutating func indexIfLarge() {
     guard members.count > Self.maximumScanned else { return }
-    var indexes = [KeyBytes: Int](minimumCapacity: members.count * 2)
-    for (index, member) in members.enumerated() { indexes[KeyBytes(member.key)] = index }
+    var indexes = [BytewiseString: Int](minimumCapacity: members.count * 2)
+    for (index, member) in members.enumerated() { indexes[BytewiseString(member.key)] = index }
     indexByName = indexes
   }
 
@@ -87,12 +87,12 @@ public struct JSONObject: Sendable, Equatable, ExpressibleByDictionaryLiteral {
 }
 
 /// A string that hashes and compares by its UTF-8 bytes.
-struct KeyBytes: Hashable {
+struct BytewiseString: Hashable {
   let text: String
 
   init(_ text: String) { self.text = text }
 
-  static func == (lhs: KeyBytes, rhs: KeyBytes) -> Bool { lhs.text.hasSameBytes(as: rhs.text) }
+  static func == (lhs: BytewiseString, rhs: BytewiseString) -> Bool { lhs.text.hasSameBytes(as: rhs.text) }
 
   func hash(into hasher: inout Hasher) {
     var text = text

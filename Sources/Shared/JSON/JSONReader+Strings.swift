@@ -1,5 +1,5 @@
-// Reads strings: strict UTF-8, strict escapes, strict surrogate pairs. Most strings are ASCII without escapes. The
-// reader scans those eight bytes at a time and copies them once.
+// Reads strings. It rejects malformed UTF-8, unknown escapes and lone surrogates. Most strings are ASCII without
+// escapes; the reader scans such a string eight bytes at a time and copies it once.
 
 extension JSONReader {
   /// The length of the run of plain ASCII from `start`: no quote, backslash, control or high byte.
@@ -24,7 +24,7 @@ extension JSONReader {
   /// A word in which the top bit of a byte is set if that byte of `word` is a quote, a backslash, a control or not
   /// ASCII.
   ///
-  /// The subtractions borrow from higher bytes and may mark these wrongly. So only the lowest mark is reliable.
+  /// The subtractions borrow from higher bytes and may mark these wrongly. Therefore only the lowest mark is reliable.
   @inline(__always)
   private static func marks(_ word: UInt64) -> UInt64 {
     let ones: UInt64 = 0x0101_0101_0101_0101
@@ -37,7 +37,7 @@ extension JSONReader {
     return (isQuote | isSlash | isControl | word) & tops
   }
 
-  /// Reads the rest of a string whose opening quote is consumed.
+  /// Reads a string after its opening quote, which is already consumed.
   @usableFromInline
   mutating func stringBody() throws(JSONError) -> String {
     let run = plainRun(from: position)
@@ -85,7 +85,7 @@ extension JSONReader {
     }
   }
 
-  /// Skips and validates the rest of a string whose opening quote is consumed.
+  /// Skips and validates a string after its opening quote, which is already consumed.
   mutating func skipStringBody() throws(JSONError) {
     while true {
       position += plainRun(from: position)

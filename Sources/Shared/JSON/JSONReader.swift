@@ -48,7 +48,7 @@ public struct JSONReader: ~Copyable {
   @usableFromInline var position = 0
   @usableFromInline var openCount = 0
   @usableFromInline let limits: JSONLimits
-  /// Whether the innermost array or object was opened and nothing of it was read yet.
+  /// Whether the innermost array or object was opened, but none of its members or elements was read yet.
   @usableFromInline var isFirst = false
 
   /// The base address of an empty text.
@@ -247,7 +247,7 @@ public struct JSONReader: ~Copyable {
     return true
   }
 
-  // MARK: Whole values
+  // MARK: Complete values
 
   /// Reads any value.
   public mutating func readValue() throws(JSONError) -> JSONValue {

@@ -1,7 +1,7 @@
 // Writes JSON as bytes. The writer inserts commas and colons.
 //
-// Invariant: the text reads back as the same values. Integers are exact, doubles have their shortest form that reads
-// back equal, strings are UTF-8 with only the escapes that JSON requires.
+// Invariant: reading the text gives the same values. Integers are exact. A double has its shortest form that reads back
+// as the same double. Strings are UTF-8 with only the escapes that JSON requires.
 
 /// Writes one JSON text token by token.
 ///
@@ -19,7 +19,7 @@ public struct JSONWriter: Sendable {
   @usableFromInline var depth = 0
   /// Whether the next value or key needs a comma before it.
   @usableFromInline var needsComma = false
-  /// Whether the value of the last key was not yet written.
+  /// Whether the last key has no value yet.
   @usableFromInline var afterKey = false
 
   /// Creates a writer.

@@ -1,6 +1,6 @@
 // Guarded state: a value that is reachable only while its lock is held.
 //
-// The standard library's `Mutex` needs macOS 15 and iOS 18, and it has no condition variable.
+// The standard library's `Mutex` is not used, because it needs macOS 15 or iOS 18, and has no condition variable.
 //
 // Invariant: `state` is read and written only while the lock is held.
 
@@ -59,9 +59,9 @@ package final class Guarded<State>: @unchecked Sendable {
     }
   }
 
-  /// Waits for one signal, for at most `milliseconds`, unless `body` returns a result before.
+  /// Runs `body`. If it returns nil, waits for one signal, for at most `milliseconds`, and runs `body` again.
   ///
-  /// - Returns: the last result of `body`, which runs again after the wait.
+  /// - Returns: the last result of `body`.
   @inlinable
   package func wait<Result>(milliseconds: Int, until body: (inout State) -> Result?) -> Result? {
     pthread_mutex_lock(mutex)

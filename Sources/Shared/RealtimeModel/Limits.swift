@@ -37,8 +37,8 @@ public struct RealtimeLimits: Sendable, Equatable {
   /// Firebase's limits.
   public static let standard = RealtimeLimits()
 
-  /// The maximum bytes of all keys on the path to a value, plus one for each key. A row's key in the store has room for
-  /// that. With Firebase's limits of depth and key length no path is longer.
+  /// The maximum bytes of all keys on the path to a value, plus one for each key. The key of a row in the store has room
+  /// for this path. With Firebase's limits of depth and key length, no path is longer.
   public static let pathBytes = 32 * (768 + 1)
 
   /// Whether a path of `keys` keys may be longer than ``pathBytes``, which requires raised limits.

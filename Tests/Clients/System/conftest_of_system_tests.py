@@ -3,8 +3,8 @@
 The tests are not part of this repository: scripts/system-tests.sh copies them into this folder. With an emulator they skip
 features that Google's emulator lacks. Here only the tests in LEFT_OUT are skipped, each with a reason.
 
-Many tests also compare their query with an equivalent pipeline by `verify_pipeline`. ExecutePipeline answers UNIMPLEMENTED, so
-that function is replaced by one that compares nothing: these tests run without that comparison.
+Many tests also compare their query with an equivalent pipeline by `verify_pipeline`. Hearth rejects ExecutePipeline with
+UNIMPLEMENTED. Therefore that function is replaced by one that compares nothing: these tests run without the comparison.
 """
 
 import os

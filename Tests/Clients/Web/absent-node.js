@@ -1,4 +1,4 @@
-// Stands for modules of Node that Mocha names and hardly uses in a browser.
+// Replaces modules of Node that Mocha imports but hardly uses in a browser.
 
 module.exports = () => ({});
 module.exports.isatty = () => false;

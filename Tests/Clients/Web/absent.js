@@ -1,4 +1,4 @@
-// Stands for packages that the web SDK names and these runs do not reach: IndexedDB, regular expressions of pipelines.
+// Replaces packages that the web SDK imports but these tests never use: IndexedDB, regular expressions of pipelines.
 
 exports.openDB = async () => { throw new Error('there is no IndexedDB here'); };
 exports.deleteDB = async () => {};

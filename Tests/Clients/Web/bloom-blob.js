@@ -1,4 +1,4 @@
-// Stands for the web SDK's compiled arithmetic of bloom filters, from closure-library's sources.
+// Replaces the web SDK's compiled arithmetic of bloom filters by closure-library's sources.
 
 const closure = globalThis.hearthClosure ?? require(process.env.HEARTH_CLOSURE_LOADER);
 

@@ -1,4 +1,4 @@
-// What a browser has and Node has not: XMLHttpRequest, as far as closure-library's XhrIo asks.
+// Implements XMLHttpRequest in Node, which lacks it, as far as closure-library's XhrIo uses it.
 
 const modules = {'http:': require('http'), 'https:': require('https')};
 const agents = {};

@@ -1,6 +1,6 @@
 // Runs one bundle of tests in headless Chromium: chromium.js NAME MOCHA BUNDLE [PATTERN]. MOCHA is a script of Mocha for
-// browsers; tests whose title matches PATTERN are left out. Prints the failures and one line with the counts, and ends with 1
-// after a failure.
+// browsers; tests whose title matches PATTERN are skipped. Prints the failures and one line with the counts, and exits with
+// code 1 after a failure.
 //
 // The page is served by this process, because the server under test serves pages of this machine only. A page that does
 // not report for two minutes counts as a failure.

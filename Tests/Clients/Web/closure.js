@@ -1,6 +1,6 @@
-// Loads closure-library's own sources in Node, uncompiled, each file after those it requires: `CLOSURE_LIBRARY` names
-// the checkout. The web SDK's published bundle holds the same WebChannel, compiled. `scripts` has the loaded files, so that
-// a browser can load the same ones.
+// Loads closure-library's sources uncompiled in Node, each file after the files that it requires. `CLOSURE_LIBRARY` names
+// the checkout. The web SDK's published bundle contains the same WebChannel, compiled. `scripts` lists the loaded files, so
+// that a browser can load the same files.
 
 const fs = require('fs');
 const path = require('path');

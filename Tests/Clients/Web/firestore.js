@@ -1,5 +1,5 @@
-// Two applications of the web SDK through a proxy that cuts connections: one writes, one listens. What the listener
-// ends with is what the server holds, and nothing was told twice on the way.
+// Runs two applications of the web SDK through a proxy that cuts connections: one writes, the other listens. In the end
+// the listener must have the server's state, and it must have received no change twice.
 //   node firestore.js streaming|long|auto PORT WRITES MILLISECONDS_BETWEEN_CUTS
 
 require('./browser.js');

@@ -1,8 +1,8 @@
-// A proxy that cuts one of its connections at random now and then, in the middle of whatever it carries.
+// A proxy that cuts a random one of its connections at intervals, even in the middle of a message.
 
 const net = require('net');
 
-/** Listens before `port`, and cuts every `interval` milliseconds until `stop()`. */
+/** Listens on a free port, relays to `port`, and cuts a connection every `interval` milliseconds until `stop()`. */
 exports.cutting = async (port, interval) => {
   const pairs = new Set();
   const server = net.createServer(client => {

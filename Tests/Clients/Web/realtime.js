@@ -1,5 +1,5 @@
-// Two applications of the web SDK through a proxy that cuts connections: sets, updates, increments and transactions by
-// one, a listen by the other, and a value for the end of a connection.
+// Runs two applications of the web SDK through a proxy that cuts connections. One performs sets, updates, increments and
+// transactions, and registers an onDisconnect write; the other listens.
 //   node realtime.js PORT WRITES MILLISECONDS_BETWEEN_CUTS
 
 const {cutting} = require('./proxy.js');
@@ -32,7 +32,7 @@ async function main() {
       const counter = database.ref(writer, `${base}/counter`);
       acknowledged.push(database.runTransaction(counter, value => (value ?? 0) + 1).then(
         () => { counted += 1; },
-        // The SDK gives up a transaction whose answer a cut took, as it cannot know whether it was carried out.
+        // If a cut loses the response to a transaction, the SDK fails it, because it cannot know whether it was executed.
         error => { if (error.message === 'disconnect') disconnected += 1; else throw error; }));
     }
     if (n % 5 === 0) await pause(50);

@@ -1,4 +1,4 @@
-// The genuine web SDK, as one bundle: an application, Cloud Firestore for browsers, the Realtime Database for Node.
+// The official web SDK as one bundle: apps, Cloud Firestore for browsers, the Realtime Database for Node.
 
 export * as app from '@firebase/app';
 export * as firestore from '@firebase/firestore';

@@ -1,4 +1,4 @@
-// Stands for the web SDK's compiled WebChannel: the same names, from closure-library's sources.
+// Replaces the web SDK's compiled WebChannel by closure-library's sources. It exports the same names.
 
 const closure = globalThis.hearthClosure ?? require(process.env.HEARTH_CLOSURE_LOADER);
 const statistics = closure.get('goog.labs.net.webChannel.requestStats');

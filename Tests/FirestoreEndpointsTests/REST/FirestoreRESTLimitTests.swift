@@ -92,8 +92,8 @@ struct FirestoreRESTLimitTests {
       }
       try await first.stream.setOption(.autoRead, value: true).get()
       first.stream.read()
-      #expect(try await first.answer().status == "200")
-      #expect(try await held?.answer().status == "404")
+      #expect(try await first.response().status == "200")
+      #expect(try await held?.response().status == "404")
       await client.close()
     }
   }
@@ -109,7 +109,7 @@ struct FirestoreRESTLimitTests {
       for _ in 0..<20 { calls.append(try await client.request(.GET, "\(docs)/fat/0?mask.fieldPaths=none")) }
       // A cancelled call frees its capacity.
       for call in calls.prefix(5) { try? await call.stream.close().get() }
-      for call in calls.dropFirst(5) { #expect(try await call.answer().status == "200") }
+      for call in calls.dropFirst(5) { #expect(try await call.response().status == "200") }
       await client.close()
     }
   }
@@ -244,7 +244,7 @@ struct FirestoreRESTLimitTests {
       let refused = try await second.next()
       #expect(refused == "429")
       try await first.send("{}", end: true)
-      #expect(try await first.answer() == ("200", "{}\n"))
+      #expect(try await first.response() == ("200", "{}\n"))
       await client.close()
     }
   }

@@ -305,9 +305,9 @@ struct FirestoreRESTTests {
   func http2() async throws {
     try await FirestoreTestServer.serving { server in
       let client = try await HTTP2Client.open(server.server.firestorePort ?? 0)
-      let written = try await client.request(.PATCH, "\(docs)/a/b", body: "{\"fields\":{}}").answer()
+      let written = try await client.request(.PATCH, "\(docs)/a/b", body: "{\"fields\":{}}").response()
       #expect(written.status == "200" && written.body.contains("\(names)/a/b"))
-      let read = try await client.request(.GET, "\(docs)/a/b").answer()
+      let read = try await client.request(.GET, "\(docs)/a/b").response()
       #expect(read.status == "200" && read.body.contains("updateTime"))
       await client.close()
     }

@@ -114,7 +114,7 @@ struct WebChannelSessionLifeTests {
       let path = "/google.firestore.v1.Firestore/Listen/channel"
       let exchange = try await client.request(
         .POST, path + "?VER=8&RID=1&CVER=22", body: Client.body([Client.listen(to: "a/b", 2)], from: 0))
-      let (status, body) = try await exchange.answer()
+      let (status, body) = try await exchange.response()
       #expect(status == "200")
       let sid = ReceivedArray.all(ByteBuffer(string: body)).first?.payload.array?[1].string ?? ""
       let back = try await client.request(.GET, path + "?VER=8&RID=rpc&SID=\(sid)&AID=0&CI=0")

@@ -1,4 +1,4 @@
-// Tests fields at paths, the size formula and the validation of documents.
+// Tests documents: access to fields at paths, the size formula and validation.
 
 import FirestoreModel
 import Testing
@@ -9,7 +9,7 @@ struct DocumentTests {
     (try? FieldPath(parsing: text)) ?? FieldPath(field: "invalid")
   }
 
-  static func refusal(_ fields: MapValue) -> String? {
+  static func rejection(_ fields: MapValue) -> String? {
     failure { () throws(FirestoreError) in try DocumentValidation.validate(fields) }?.message
   }
 
@@ -52,7 +52,7 @@ struct DocumentTests {
     #expect(old.merging(update, mask: []) == old)
   }
 
-  @Test("The size formula gives the published example")
+  @Test("The size formula gives the size of the published example")
   func size() throws {
     let name = try DocumentName(parsing: "projects/p/databases/d/documents/books/b1")
     #expect(DocumentSize.of(name, ["title": "Dune", "pages": 412]) == 82)
@@ -62,7 +62,7 @@ struct DocumentTests {
     #expect(DocumentSize.of(value: .reference(name)) == 25 && DocumentSize.of(value: .timestamp(.epoch)) == 8)
   }
 
-  @Test("A document of 1 MiB is accepted, one byte more is rejected")
+  @Test("A document of 1 MiB is accepted, a document one byte larger is rejected")
   func sizeLimit() throws {
     let name = try DocumentName(parsing: "projects/p/databases/d/documents/books/b1")
     func check(_ bytes: Int) -> FirestoreError? {
@@ -81,7 +81,7 @@ struct DocumentTests {
         + "allowed size of 1,048,576 bytes.")
   }
 
-  @Test("20 levels of maps and arrays are accepted, 21 are rejected")
+  @Test("20 levels of maps and arrays are accepted, 21 levels are rejected")
   func depth() {
     func nested(_ levels: Int, arrays: Bool) -> MapValue {
       var value: Value = 1
@@ -91,55 +91,55 @@ struct DocumentTests {
       return ["f": value]
     }
     for arrays in [false, true] {
-      #expect(Self.refusal(nested(20, arrays: arrays)) == nil)
-      #expect(Self.refusal(nested(21, arrays: arrays)) != nil)
+      #expect(Self.rejection(nested(20, arrays: arrays)) == nil)
+      #expect(Self.rejection(nested(21, arrays: arrays)) != nil)
     }
   }
 
   @Test("Reserved, empty and long field names are rejected at every depth")
   func fieldNames() {
-    for bad in ["", "__x__", "__name__", "____", String(repeating: "x", count: 1501)] {
-      #expect(Self.refusal([bad: 1]) != nil)
-      #expect(Self.refusal(["a": [[bad: 1]]]) != nil)
+    for name in ["", "__x__", "__name__", "____", String(repeating: "x", count: 1501)] {
+      #expect(Self.rejection([name: 1]) != nil)
+      #expect(Self.rejection(["a": [[name: 1]]]) != nil)
     }
-    #expect(Self.refusal(["__id__": 1]) == "field name __id__ is reserved")
-    #expect(Self.refusal(["": 1]) == "The property.name is the empty string.")
-    #expect(Self.refusal([String(repeating: "x", count: 1500): 1]) == nil)
-    #expect(Self.refusal(["__x": 1, "a.b": 2, "___": 3]) == nil)
+    #expect(Self.rejection(["__id__": 1]) == "field name __id__ is reserved")
+    #expect(Self.rejection(["": 1]) == "The property.name is the empty string.")
+    #expect(Self.rejection([String(repeating: "x", count: 1500): 1]) == nil)
+    #expect(Self.rejection(["__x": 1, "a.b": 2, "___": 3]) == nil)
   }
 
   @Test("Text and bytes of 1,048,487 bytes are accepted, longer values are rejected")
   func valueLength() {
-    #expect(Self.refusal(["f": .bytes([UInt8](repeating: 1, count: 1_048_487))]) == nil)
+    #expect(Self.rejection(["f": .bytes([UInt8](repeating: 1, count: 1_048_487))]) == nil)
     #expect(
-      Self.refusal(["blob": .bytes([UInt8](repeating: 1, count: 1_048_488))])
+      Self.rejection(["blob": .bytes([UInt8](repeating: 1, count: 1_048_488))])
         == "The value of property \"blob\" is longer than 1048487 bytes.")
-    #expect(Self.refusal(["f": .string(String(repeating: "x", count: 1_048_488))]) != nil)
+    #expect(Self.rejection(["f": .string(String(repeating: "x", count: 1_048_488))]) != nil)
   }
 
   @Test("Nested arrays, out-of-range geo points and timestamps, and long vectors are rejected")
   func values() {
-    #expect(Self.refusal(["f": [[1]]]) == "Nested arrays are not allowed")
-    #expect(Self.refusal(["f": [["m": [1]]]]) == nil)
+    #expect(Self.rejection(["f": [[1]]]) == "Nested arrays are not allowed")
+    #expect(Self.rejection(["f": [["m": [1]]]]) == nil)
     #expect(
-      Self.refusal(["f": .geoPoint(GeoPoint(latitude: 91, longitude: 0))])
+      Self.rejection(["f": .geoPoint(GeoPoint(latitude: 91, longitude: 0))])
         == "Geo point latitude '91.0' outside permitted range -90.0 to 90.0.")
-    #expect(Self.refusal(["f": .geoPoint(GeoPoint(latitude: 0, longitude: -180.5))]) != nil)
-    #expect(Self.refusal(["f": .geoPoint(GeoPoint(latitude: .nan, longitude: 0))]) != nil)
-    #expect(Self.refusal(["f": .timestamp(Timestamp(seconds: 253_402_300_800))]) != nil)
-    #expect(Self.refusal(["f": .timestamp(.maximum), "g": .timestamp(.minimum)]) == nil)
-    #expect(Self.refusal(["f": .vector([Double](repeating: 0, count: 2048))]) == nil)
-    #expect(Self.refusal(["f": .vector([Double](repeating: 0, count: 2049))]) != nil)
+    #expect(Self.rejection(["f": .geoPoint(GeoPoint(latitude: 0, longitude: -180.5))]) != nil)
+    #expect(Self.rejection(["f": .geoPoint(GeoPoint(latitude: .nan, longitude: 0))]) != nil)
+    #expect(Self.rejection(["f": .timestamp(Timestamp(seconds: 253_402_300_800))]) != nil)
+    #expect(Self.rejection(["f": .timestamp(.maximum), "g": .timestamp(.minimum)]) == nil)
+    #expect(Self.rejection(["f": .vector([Double](repeating: 0, count: 2048))]) == nil)
+    #expect(Self.rejection(["f": .vector([Double](repeating: 0, count: 2049))]) != nil)
     #expect(
-      Self.refusal(["f": .pendingServerTimestamp(PendingServerTimestamp(localWriteTime: .epoch))]) != nil)
+      Self.rejection(["f": .pendingServerTimestamp(PendingServerTimestamp(localWriteTime: .epoch))]) != nil)
   }
 
   @Test("Stored timestamps are truncated to microseconds at every depth")
   func storedForm() {
     let time = Value.timestamp(Timestamp(seconds: 1, nanoseconds: 1999))
-    let cut = Value.timestamp(Timestamp(seconds: 1, nanoseconds: 1000))
+    let truncated = Value.timestamp(Timestamp(seconds: 1, nanoseconds: 1000))
     let fields: MapValue = ["a": time, "b": [["c": time], 1], "d": "x"]
-    #expect(fields.stored == ["a": cut, "b": [["c": cut], 1], "d": "x"])
+    #expect(fields.stored == ["a": truncated, "b": [["c": truncated], 1], "d": "x"])
     #expect(fields.stored.stored == fields.stored)
   }
 }

@@ -1,5 +1,5 @@
-// Tests projections, which merge a sorted mask with the document's sorted fields in one pass: their results
-// compared with looking up each path, and the cost of long masks.
+// Tests field masks. A projection merges a sorted mask with the document's sorted fields in one pass. The tests
+// compare its result with looking up each path, and measure its cost with long masks.
 
 import FirestoreModel
 import RandomModels
@@ -40,8 +40,8 @@ struct FieldMaskTests {
     }
   }
 
-  @Test("Names that differ only in their bytes are different names")
-  func bytes() {
+  @Test("Names with equal characters but different bytes are different names")
+  func bytewiseNames() {
     let fields: MapValue = ["\u{E9}": 1, "e\u{301}": 2]
     #expect(fields.projected(to: [FieldPath(field: "\u{E9}")]) == ["\u{E9}": 1])
     #expect(FieldMask([FieldPath(field: "\u{E9}")]) != [FieldPath(field: "e\u{301}")])
@@ -69,9 +69,9 @@ struct FieldMaskTests {
   }
 
   @Test(
-    "Deep paths take up memory and time in proportion to their length, and common prefixes do not confuse them"
+    "Deep paths take memory and time in proportion to their length, and common prefixes give no wrong fields"
   )
-  func deep() throws {
+  func deepPaths() throws {
     let names = (0..<2_000).map { "b\($0)" }
     let down = Array(repeating: "a", count: 700)
     func paths(_ beginning: [String]) throws -> [FieldPath] {

@@ -1,4 +1,4 @@
-// Tests updates with masks: the result of one pass over the fields and the mask, compared with setting and
+// Tests masked updates, which make one pass over the fields and the mask. The result must equal setting and
 // removing each path separately.
 
 import FirestoreModel
@@ -8,7 +8,7 @@ import Testing
 /// Generates maps, and paths that often lead into them.
 struct MaskSource {
   var values: RandomValues
-  // Only a few names, so that paths often coincide. Some need quotes, escapes or bytewise comparison.
+  // The names are few, so that paths often coincide. Some need quotes, escapes or bytewise comparison.
   let names = ["a", "b", "a.b", "`", "\\", "\\`", "\u{E9}", "e\u{301}", "ab", "😀", " "]
 
   mutating func map(depth: Int = 0) -> MapValue {
@@ -20,7 +20,7 @@ struct MaskSource {
       })
   }
 
-  /// A path that often leads into one of the maps, through the text that clients send.
+  /// A path that often leads into one of the maps. It is formatted and parsed as the text that clients send.
   mutating func path(in maps: [MapValue]) throws -> FieldPath {
     var names: [String] = []
     var map: MapValue? = values.pick(maps)
@@ -73,11 +73,11 @@ struct MaskedUpdateTests {
     #expect(fields.merging(["a": 2], mask: []) == fields)
   }
 
-  @Test("20,000 fields with a mask of 20,000 paths take one pass: set, added, removed and nested")
+  @Test("An update of 20,000 fields with a mask of 20,000 paths takes one pass")
   func manyFields() throws {
     let count = 20_000
     func name(_ index: Int) -> String { "f\(index)" }
-    // Documents of many small fields, as 1 MiB permits them; every second field exists.
+    // The document has as many small fields as 1 MiB permits. Every second field of the mask exists.
     let fields = MapValue((0..<count).filter { $0.isMultiple(of: 2) }.map { (name($0), Value.integer(0)) })
     let update = MapValue((0..<count).filter { !$0.isMultiple(of: 3) }.map { (name($0), Value.integer(1)) })
     let mask = (0..<count).reversed().map { FieldPath(field: name($0)) }
@@ -90,7 +90,7 @@ struct MaskedUpdateTests {
       let nested = outer.merging(["m": .map(update)], mask: paths)
       #expect(nested == ["m": .map(update)])
     }
-    // Moving every field once takes milliseconds, moving it for every path takes minutes.
+    // One pass takes milliseconds. An update that moved the fields for every path would take minutes.
     #expect(time < .seconds(20))
   }
 }

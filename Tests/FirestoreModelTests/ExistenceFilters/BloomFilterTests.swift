@@ -1,4 +1,4 @@
-// Tests bloom filters with the public vectors and the worked example.
+// Tests bloom filters with the published vectors and the published example.
 
 import FirestoreModel
 import Foundation
@@ -12,10 +12,10 @@ struct BloomFilterTests {
 
   @Test(
     "Membership agrees with every published vector",
-    .enabled(if: ConformanceVectors.areGiven, "HEARTH_CONFORMANCE is not set"))
+    .enabled(if: ConformanceVectors.areAvailable, "HEARTH_CONFORMANCE is not set"))
   func vectors() throws {
     let files = try ConformanceVectors.files(in: "bloom-filter")
-    // A vector is a pair of files that differ in their ending.
+    // A vector is a pair of files whose names differ only in their ending.
     var vectors: [String: (filter: URL?, result: URL?)] = [:]
     for file in files {
       let object = try ConformanceVectors.object(at: file)
@@ -56,7 +56,7 @@ struct BloomFilterTests {
     #expect(run > 0)
   }
 
-  @Test("The worked example has the published bits")
+  @Test("The filter of the published example has the published bits")
   func example() throws {
     var filter = try #require(
       BloomFilter(bitmap: [UInt8](repeating: 0, count: 8), padding: 6, hashCount: 7))
@@ -67,7 +67,7 @@ struct BloomFilterTests {
   }
 
   @Test("Every inserted name is contained, and false positives are rare")
-  func claims() throws {
+  func insertedNames() throws {
     for count in [1, 7, 100, 1000] {
       let names = try (0..<count).map { try Self.name("d\($0)") }
       let filter = BloomFilter(names)
@@ -82,7 +82,7 @@ struct BloomFilterTests {
   }
 
   @Test("The empty filter contains nothing, and inconsistent numbers are rejected")
-  func validity() {
+  func inconsistentNumbers() {
     #expect(!BloomFilter([DocumentName]()).mightContain("x"))
     #expect(BloomFilter(bitmap: [], padding: 0, hashCount: 0) != nil)
     #expect(BloomFilter(bitmap: [], padding: 1, hashCount: 0) == nil)

@@ -15,7 +15,7 @@ struct MD5Tests {
     bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 
-  @Test("the vectors of the RFC give their digests")
+  @Test("The test vectors of RFC 1321 have the published digests")
   func vectors() {
     let vectors = [
       ("", "d41d8cd98f00b204e9800998ecf8427e"), ("abc", "900150983cd24fb0d6963f7d28e17f72"),
@@ -25,7 +25,7 @@ struct MD5Tests {
     for (text, expected) in vectors { #expect(hexadecimal(digest(Array(text.utf8))) == expected) }
   }
 
-  @Test("messages of 0 to 299 bytes, which end everywhere in a block, give the digests of Python's hashlib")
+  @Test("Messages that end at any position of a block have the digests of Python's hashlib")
   func lengths() {
     var all: [UInt8] = []
     for count in 0..<300 { all += digest((0..<count).map { UInt8(truncatingIfNeeded: $0 * 7 + count) }) }

@@ -1,4 +1,4 @@
-// Tests that the order of encoded bytes is the order of values.
+// Tests the encoding of index keys: the bytes must sort in the order of the values.
 
 import FirestoreModel
 import RandomModels
@@ -84,7 +84,7 @@ struct IndexEncodingTests {
   }
 
   @Test("Text over 1,500 bytes is truncated, keeps its order and makes the key inexact")
-  func cutsText() {
+  func truncatesText() {
     let long = String(repeating: "x", count: 1500)
     #expect(IndexKeyEncoder.encode(.string(long + "a")) == IndexKeyEncoder.encode(.string(long + "b")))
     var encoder = IndexKeyEncoder()
@@ -97,7 +97,7 @@ struct IndexEncodingTests {
   }
 
   @Test("Long containers are truncated at one length, and the decoder still skips them")
-  func cutsContainers() {
+  func truncatesContainers() {
     let array = Value.array((0..<1000).map { .integer($0) })
     let other = Value.array((0..<1001).map { .integer($0) })
     for value in [array, other, .map(["k": array]), .vector([Double](repeating: 1, count: 2048))] {
@@ -152,7 +152,7 @@ struct IndexEncodingTests {
     }
   }
 
-  @Test("The examples in the documentation of the format have the documented bytes")
+  @Test("The examples in the description of the key format have the documented bytes")
   func examples() {
     #expect(IndexKeyEncoder.encode("a") == [0x50, 0x61, 0x00, 0x01])
     let one: [UInt8] = [0x30, 0xBF, 0xF0, 0, 0, 0, 0, 0, 0]
@@ -175,7 +175,7 @@ struct IndexEncodingTests {
   }
 
   @Test("Corrupted keys are rejected and never read beyond their end")
-  func survivesDamage() {
+  func rejectsCorruptedKeys() {
     var source = RandomValues(seed: 8)
     for _ in 0..<20_000 {
       var encoder = IndexKeyEncoder()

@@ -1,5 +1,5 @@
-// Tests that every filter corresponds to one range of a sorted list of index keys, which contains exactly the
-// matching documents. An engine scans an index in the same way.
+// Tests scans of index keys. Every filter corresponds to one range of the sorted keys, and the range must contain
+// exactly the matching documents. The engine scans an index in the same way.
 
 import FirestoreModel
 import RandomModels
@@ -34,7 +34,7 @@ struct IndexScanTests {
   }
 
   /// The smallest key above all keys with a prefix; empty if there is none.
-  static func above(_ prefix: [UInt8]) -> [UInt8] {
+  static func endOfPrefix(_ prefix: [UInt8]) -> [UInt8] {
     var bytes = prefix
     while let last = bytes.popLast() {
       if last < 0xFF { return bytes + [last + 1] }
@@ -42,13 +42,14 @@ struct IndexScanTests {
     return []
   }
 
-  static func found(_ op: FieldFilter.Operator, _ operand: Value, in index: [Entry]) -> [Entry] {
+  static func scanned(_ op: FieldFilter.Operator, _ operand: Value, in index: [Entry]) -> [Entry] {
     let key = IndexKeyEncoder.encode(operand)
     switch op {
-    case .equal: return scan(index, from: key, to: above(key))
+    case .equal: return scan(index, from: key, to: endOfPrefix(key))
     case .lessThan: return scan(index, from: IndexBounds.rangeStart(of: operand.kind), to: key)
-    case .lessThanOrEqual: return scan(index, from: IndexBounds.rangeStart(of: operand.kind), to: above(key))
-    case .greaterThan: return scan(index, from: above(key), to: IndexBounds.end(of: operand.kind))
+    case .lessThanOrEqual:
+      return scan(index, from: IndexBounds.rangeStart(of: operand.kind), to: endOfPrefix(key))
+    case .greaterThan: return scan(index, from: endOfPrefix(key), to: IndexBounds.end(of: operand.kind))
     default: return scan(index, from: key, to: IndexBounds.end(of: operand.kind))
     }
   }
@@ -67,7 +68,7 @@ struct IndexScanTests {
         ] {
           let filter = FieldFilter(field, op, operand)
           let matching = index.filter { filter.matches($0.value) }
-          #expect(Self.found(op, operand, in: index).map(\.key) == matching.map(\.key), "\(filter)")
+          #expect(Self.scanned(op, operand, in: index).map(\.key) == matching.map(\.key), "\(filter)")
         }
       }
     }

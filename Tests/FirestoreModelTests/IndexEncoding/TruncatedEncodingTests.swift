@@ -1,4 +1,4 @@
-// Tests the order of keys of values that are longer than an index stores.
+// Tests the order of truncated encodings: index keys of values that are longer than an index stores.
 
 import FirestoreModel
 import RandomModels
@@ -32,14 +32,14 @@ struct TruncatedEncodingTests {
     return (ties, wrong)
   }
 
-  @Test("The first 1,500 bytes of keys sort as values do, and only keys of that length tie")
+  @Test("The first 1,500 bytes of keys sort as values do, and only keys of at least that length may tie")
   func prefixes() {
     let keys = Self.values.map { Array(IndexKeyEncoder.encode($0).prefix(Limits.indexedValueBytes)) }
     let (ties, wrong) = Self.compare(Self.values, keys) { $0.count == Limits.indexedValueBytes }
     #expect(ties > 300 && wrong == 0, "\(ties) ties, \(wrong) wrong")
   }
 
-  @Test("Complete keys of scalars sort as values do, and only truncated ones tie")
+  @Test("Complete keys of scalars sort as values do, and only truncated keys may tie")
   func scalars() {
     let values = Self.values.filter { $0.kind != .array && $0.kind != .map }
     let keys = values.map(IndexKeyEncoder.encode)
@@ -48,7 +48,7 @@ struct TruncatedEncodingTests {
   }
 
   @Test("Beyond 1,500 bytes, a key of an array does not sort as the array does")
-  func laterElements() {
+  func bytesAfterTruncation() {
     let text = String(repeating: "x", count: 1_500)
     let smaller = Value.array([.string(text + "a"), 2])
     let larger = Value.array([.string(text + "b"), 1])

@@ -13,7 +13,7 @@ struct FieldPathTests {
       (#"`a\`b`"#, ["a`b"]), (#"`a\\b`"#, [#"a\b"#]), ("`é😀`", ["é😀"]), ("` `", [" "]),
       ("__name__", ["__name__"]),
     ])
-  func parses(text: String, names: [String]) throws {
+  func parsing(text: String, names: [String]) throws {
     let path = try FieldPath(parsing: text)
     #expect(path.segments == names)
     #expect(path.description == text)
@@ -30,7 +30,7 @@ struct FieldPathTests {
     arguments: [
       "", ".", "a.", ".a", "a..b", "1a", "a b", "a-b", "`a", "``", "`a`b", #"`a\"#, "é", "a.`", "a[0]", "*",
     ])
-  func refuses(text: String) {
+  func malformedText(text: String) {
     let error = failure { () throws(FirestoreError) in _ = try FieldPath(parsing: text) }
     #expect(error?.code == .invalidArgument)
     #expect(
@@ -43,12 +43,12 @@ struct FieldPathTests {
     arguments: [
       ["x"], ["é"], ["`"], ["\\"], ["a", "b"], ["`", "\\"], ["a", "é", "`"], ["\u{0}"], ["."],
     ])
-  func length(pieces: [String]) throws {
-    // One long name, and the maximum number of short names.
-    let piece = pieces.joined()
-    let whole = String(repeating: piece, count: 1500 / piece.utf8.count)
-    let long = whole + String(repeating: "x", count: 1500 - whole.utf8.count)
-    let many = Array(repeating: pieces, count: 2000).joined().map { String($0) }
+  func maximumLength(parts: [String]) throws {
+    // The paths have one long name, or the maximum number of short names.
+    let group = parts.joined()
+    let repeated = String(repeating: group, count: 1500 / group.utf8.count)
+    let long = repeated + String(repeating: "x", count: 1500 - repeated.utf8.count)
+    let many = Array(repeating: parts, count: 2000).joined().map { String($0) }
     var fitting: [String] = []
     var bytes = -1
     for name in many where bytes + 1 + name.utf8.count <= 1500 {
@@ -66,13 +66,13 @@ struct FieldPathTests {
     }
   }
 
-  @Test("Random names survive the text form")
+  @Test("Random names are unchanged after formatting and parsing")
   func roundTrip() throws {
     var source = RandomValues(seed: 21)
-    let pieces = ["a", "`", "\\", ".", "é", "\u{0}", " ", "9", "_", "😀"]
+    let parts = ["a", "`", "\\", ".", "é", "\u{0}", " ", "9", "_", "😀"]
     for _ in 0..<5000 {
       let names = (0..<1 + source.below(3)).map { _ in
-        (0..<1 + source.below(4)).map { _ in source.pick(pieces) }.joined()
+        (0..<1 + source.below(4)).map { _ in source.pick(parts) }.joined()
       }
       let path = try #require(FieldPath(segments: names))
       #expect(try FieldPath(parsing: path.description) == path)

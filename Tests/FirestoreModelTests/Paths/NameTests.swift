@@ -62,9 +62,9 @@ struct NameTests {
       "projects/p/databases/d/documents/c/.", "projects/p/databases/d/documents/__c__/d",
       "projects/p/databases/d/documents/__id1__/d", "projects/p/databases/d/documents/c/____",
     ])
-  func refusals(name: String) { #expect(Self.error(name)?.code == .invalidArgument) }
+  func rejections(name: String) { #expect(Self.error(name)?.code == .invalidArgument) }
 
-  @Test("Ids of 1,500 bytes, names of 6 KiB and 100 levels are accepted, more is rejected")
+  @Test("Ids of 1,500 bytes, names of 6 KiB and paths of 100 levels are accepted; longer ones are rejected")
   func limits() {
     let id = String(repeating: "x", count: 1500)
     #expect(Self.error(Self.root + "/c/" + id) == nil)
@@ -91,7 +91,7 @@ struct NameTests {
     }
   }
 
-  @Test("A slash with a combining mark separates ids, and reserved ids are recognized by bytes")
+  @Test("A slash before a combining mark separates ids, and reserved ids are recognized by their bytes")
   func combiningMarks() {
     #expect(ResourcePath(splitting: "a/\u{301}b").count == 2)
     #expect(ResourceID.isReserved("__\u{301}x__"))
@@ -110,7 +110,7 @@ struct NameTests {
   }
 
   @Test("Ids outside of paths are validated with Cloud Firestore's error messages")
-  func loneIDs() {
+  func idsOutsideOfPaths() {
     #expect(
       failure { () throws(FirestoreError) in try ResourceID.validate(collectionID: "a/b") }?.message
         == "Collection id \"a/b\" is invalid because it contains \"/\".")
@@ -123,7 +123,7 @@ struct NameTests {
   }
 
   @Test("An error repeats the beginning of a long text, truncated between characters")
-  func longTexts() {
+  func truncatedErrorTexts() {
     for letter in ["x", "\u{E9}", "\u{4E2D}", "\u{1F600}", "e\u{301}\u{302}"] {
       let text = String(repeating: letter, count: 30_000)
       let errors = [

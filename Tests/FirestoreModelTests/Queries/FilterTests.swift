@@ -80,7 +80,7 @@ struct FilterTests {
     #expect(!Self.matches(.isNotNaN, nil))
   }
 
-  @Test("The worked example of null and NaN matches")
+  @Test("The documented example of matches with null and NaN holds")
   func workedExample() {
     let documents: [(String, Value?)] = [("a", .null), ("b", nil), ("c", "x"), ("d", Self.nan)]
     func find(_ test: (Value?) -> Bool) -> String { documents.filter { test($0.1) }.map(\.0).joined() }
@@ -94,7 +94,7 @@ struct FilterTests {
     #expect(find { Self.matches(.isNotNaN, $0) } == "c")
   }
 
-  @Test("Names compare like references, and filters find nested and quoted fields")
+  @Test("A filter on the name compares references, and filters find nested and quoted fields")
   func fields() throws {
     let name = try #require(Self.name)
     let other = try #require(DocumentName(database: name.database, path: "books/b2"))
@@ -132,7 +132,7 @@ struct FilterTests {
   }
 
   @Test(
-    "Composites of one part and empty composites, at any depth, do not change the matching documents"
+    "Adding composites of one part and empty composites, at any depth, does not change the matching documents"
   )
   func simplification() throws {
     var source = RandomValues(seed: 32)
@@ -158,7 +158,7 @@ struct FilterTests {
   }
 
   @Test(
-    "30 disjunctions are accepted, 31 are rejected, and a huge number of them is rejected without building them"
+    "30 disjunctions are accepted and 31 are rejected; a huge number is rejected without building them"
   )
   func disjunctionLimit() {
     func isIn(_ count: Int64) -> Filter {

@@ -1,4 +1,4 @@
-// Tests the definition of queries: order, bounds, scope, validation, canonical form.
+// Tests the definition of queries: their order, bounds, scope, validation and canonical form.
 
 import FirestoreModel
 import RandomModels
@@ -27,13 +27,13 @@ struct QueryDefinitionTests {
     return Query(parent: ParentName(rootOf: database), structured)
   }
 
-  static func refusal(_ structured: StructuredQuery) -> String? {
+  static func rejection(_ structured: StructuredQuery) -> String? {
     failure { () throws(FirestoreError) in _ = try NormalizedQuery(query(structured)) }?.message
   }
 
   // MARK: Order
 
-  @Test("The order gains inequality fields by path, then the name, in the last explicit direction")
+  @Test("The order is completed by inequality fields and the name, in the last explicit direction")
   func normalizedOrder() {
     func order(_ query: StructuredQuery) -> String {
       query.normalizedOrder.map { "\($0.field)\($0.direction == .ascending ? "+" : "-")" }.joined(
@@ -88,7 +88,7 @@ struct QueryDefinitionTests {
   // MARK: Results
 
   @Test(
-    "Documents without an ordered field are left out, null counts as present, and results have the database's order"
+    "Documents without an ordered field are omitted, null counts as present, and results have the database's order"
   )
   func results() throws {
     let query = try NormalizedQuery(Self.query(StructuredQuery(orderBy: [Self.order("pages")])))
@@ -158,7 +158,7 @@ struct QueryDefinitionTests {
     #expect(try find(Cursor([3, reference], before: false), nil) == [4, 5])
   }
 
-  @Test("A reversed query has the reverse order and the same bounds, on random queries")
+  @Test("A reversed random query has the reverse order and the same bounds")
   func reversal() throws {
     var source = RandomValues(seed: 32)
     var checked = 0
@@ -177,7 +177,7 @@ struct QueryDefinitionTests {
     #expect(checked > 300)
   }
 
-  @Test("An empty projection, or one to the name, returns only names")
+  @Test("An empty projection, or a projection to `__name__`, returns only names")
   func projection() throws {
     func project(_ select: FieldMask?) throws -> MapValue {
       try NormalizedQuery(Self.query(StructuredQuery(select: select))).projected(["a": 1, "b": 2])
@@ -192,85 +192,85 @@ struct QueryDefinitionTests {
   func messages() throws {
     let key = Value.reference(try Self.name("books/b1"))
     #expect(
-      Self.refusal(StructuredQuery(from: [.init("a"), .init("b")]))
+      Self.rejection(StructuredQuery(from: [.init("a"), .init("b")]))
         == "StructuredQuery.from cannot have more than one collection selector.")
     for filter in [Filter.composite(.or, []), .composite(.and, [.composite(.or, [])])] {
-      #expect(Self.refusal(StructuredQuery(filter: filter))?.contains("at least one filter") == true)
+      #expect(Self.rejection(StructuredQuery(filter: filter))?.contains("at least one filter") == true)
     }
-    #expect(Self.refusal(StructuredQuery(offset: -1)) == "offset is negative")
-    #expect(Self.refusal(StructuredQuery(limit: -1)) == "limit is negative")
-    #expect(Self.refusal(StructuredQuery(limit: 0)) == nil)
+    #expect(Self.rejection(StructuredQuery(offset: -1)) == "offset is negative")
+    #expect(Self.rejection(StructuredQuery(limit: -1)) == "limit is negative")
+    #expect(Self.rejection(StructuredQuery(limit: 0)) == nil)
     #expect(
-      Self.refusal(StructuredQuery(filter: Self.field("a", .isIn, 1))) == "'IN' requires an ArrayValue.")
+      Self.rejection(StructuredQuery(filter: Self.field("a", .isIn, 1))) == "'IN' requires an ArrayValue.")
     #expect(
-      Self.refusal(StructuredQuery(filter: Self.field("a", .arrayContainsAny, [])))
+      Self.rejection(StructuredQuery(filter: Self.field("a", .arrayContainsAny, [])))
         == "'ARRAY_CONTAINS_ANY' requires an non-empty ArrayValue.")
     let many = Value.array((0..<31).map { .integer($0) })
     #expect(
-      Self.refusal(StructuredQuery(filter: Self.field("a", .isIn, many)))
+      Self.rejection(StructuredQuery(filter: Self.field("a", .isIn, many)))
         == "'IN' supports up to 30 comparison values.")
     #expect(
-      Self.refusal(StructuredQuery(filter: Self.field("a", .notIn, .array((0..<11).map { .integer($0) }))))
+      Self.rejection(StructuredQuery(filter: Self.field("a", .notIn, .array((0..<11).map { .integer($0) }))))
         == "'NOT_IN' supports up to 10 comparison values.")
     #expect(
-      Self.refusal(
+      Self.rejection(
         StructuredQuery(
           filter: .composite(.and, [Self.field("a", .notEqual, 1), Self.field("b", .notEqual, 1)])))
         == "Only a single 'NOT_EQUAL', 'NOT_IN', 'IS_NOT_NAN', or 'IS_NOT_NULL' filter allowed per query.")
     #expect(
-      Self.refusal(
+      Self.rejection(
         StructuredQuery(
           filter: .composite(.and, [Self.field("a", .notIn, [1]), Self.field("b", .isIn, [1])])))
         == "'NOT_IN' cannot be used in the same query with 'IN', 'ARRAY_CONTAINS_ANY' or 'OR'.")
     #expect(
-      Self.refusal(
+      Self.rejection(
         StructuredQuery(
           filter: .composite(.and, [Self.field("a", .arrayContains, 1), Self.field("b", .arrayContains, 1)])))
         == "A maximum of 1 'ARRAY_CONTAINS' filter is allowed per disjunction.")
     #expect(
-      Self.refusal(
+      Self.rejection(
         StructuredQuery(
           filter: .composite(.or, [Self.field("a", .arrayContains, 1), Self.field("b", .arrayContains, 1)])))
         == nil)
     #expect(
-      Self.refusal(StructuredQuery(filter: Self.field("__name__", .equal, "b1")))
+      Self.rejection(StructuredQuery(filter: Self.field("__name__", .equal, "b1")))
         == "__key__ filter value must be a Key")
     for test in UnaryFilter.Operator.allCases {
       #expect(
-        Self.refusal(StructuredQuery(filter: .unary(UnaryFilter(.documentID, test))))
+        Self.rejection(StructuredQuery(filter: .unary(UnaryFilter(.documentID, test))))
           == "__key__ filter value must be a Key")
     }
-    #expect(Self.refusal(StructuredQuery(filter: Self.field("__name__", .isIn, [key]))) == nil)
+    #expect(Self.rejection(StructuredQuery(filter: Self.field("__name__", .isIn, [key]))) == nil)
     let named = Self.field("__name__", .equal, key)
     for (others, accepted) in [
       ([Self.field("a", .notEqual, 1)], false), ([Self.field("a", .equal, 1)], true),
       ([Self.field("a", .lessThan, 1), Self.field("__name__", .greaterThanOrEqual, key)], true),
     ] {
       #expect(
-        Self.refusal(StructuredQuery(filter: .composite(.and, [named] + others)))
+        Self.rejection(StructuredQuery(filter: .composite(.and, [named] + others)))
           == (accepted
             ? nil
             : "Equality on key is not allowed if there are other inequality fields and key does not appear in "
               + "inequalities."))
     }
     #expect(
-      Self.refusal(StructuredQuery(orderBy: [Order(.documentID), Self.order("a")]))
+      Self.rejection(StructuredQuery(orderBy: [Order(.documentID), Self.order("a")]))
         == "order by clause cannot contain more fields after the key")
     #expect(
-      Self.refusal(StructuredQuery(filter: Self.field("n", .lessThan, 3), orderBy: [Order(.documentID)]))
+      Self.rejection(StructuredQuery(filter: Self.field("n", .lessThan, 3), orderBy: [Order(.documentID)]))
         == "order by clause cannot contain more fields after the key")
     #expect(
-      Self.refusal(StructuredQuery(orderBy: [Self.order("a")], startAt: Cursor([1, key, 2], before: true)))
+      Self.rejection(StructuredQuery(orderBy: [Self.order("a")], startAt: Cursor([1, key, 2], before: true)))
         == "Cursor has too many values.")
     #expect(
-      Self.refusal(StructuredQuery(orderBy: [Self.order("a")], startAt: Cursor([1, key], before: true)))
+      Self.rejection(StructuredQuery(orderBy: [Self.order("a")], startAt: Cursor([1, key], before: true)))
         == nil)
-    #expect(Self.refusal(StructuredQuery(startAt: Cursor(["b1"], before: true))) != nil)
+    #expect(Self.rejection(StructuredQuery(startAt: Cursor(["b1"], before: true))) != nil)
     let reserved = "Invalid reserved name in field path __x__"
-    #expect(Self.refusal(StructuredQuery(orderBy: [Self.order("__x__")])) == reserved)
-    #expect(Self.refusal(StructuredQuery(filter: Self.field("__x__", .equal, 3))) == reserved)
+    #expect(Self.rejection(StructuredQuery(orderBy: [Self.order("__x__")])) == reserved)
+    #expect(Self.rejection(StructuredQuery(filter: Self.field("__x__", .equal, 3))) == reserved)
     #expect(
-      Self.refusal(StructuredQuery(filter: Self.field("v", .equal, .vector([]))))
+      Self.rejection(StructuredQuery(filter: Self.field("v", .equal, .vector([]))))
         == "Cannot have a zero length vector.")
   }
 
@@ -279,8 +279,8 @@ struct QueryDefinitionTests {
     func all(_ count: Int, _ op: FieldFilter.Operator) -> Filter {
       .composite(.and, (0..<count).map { Self.field("f\($0)", op, 1) })
     }
-    #expect(Self.refusal(StructuredQuery(filter: all(100, .equal))) == nil)
-    #expect(Self.refusal(StructuredQuery(filter: all(101, .equal))) != nil)
+    #expect(Self.rejection(StructuredQuery(filter: all(100, .equal))) == nil)
+    #expect(Self.rejection(StructuredQuery(filter: all(101, .equal))) != nil)
     func deep(_ filter: Filter) -> Filter {
       (0..<90).reduce(filter) { filter, level in .composite(level.isMultiple(of: 2) ? .or : .and, [filter]) }
     }
@@ -291,33 +291,33 @@ struct QueryDefinitionTests {
         StructuredQuery(
           filter: .composite(.and, [Filter](repeating: empty, count: count) + [all(50, .equal)]))
       }
-      #expect(Self.refusal(parts(50)) == nil)
-      #expect(Self.refusal(parts(51)) == "The query has more than 100 filters and orders.")
+      #expect(Self.rejection(parts(50)) == nil)
+      #expect(Self.rejection(parts(51)) == "The query has more than 100 filters and orders.")
     }
     let single = Self.field("f", .equal, 1)
     #expect(try NormalizedQuery(Self.query(StructuredQuery(filter: deep(single)))).filter == single)
-    #expect(Self.refusal(StructuredQuery(filter: all(10, .greaterThan))) == nil)
-    #expect(Self.refusal(StructuredQuery(filter: all(11, .greaterThan))) != nil)
-    #expect(Self.refusal(StructuredQuery(orderBy: [Self.order("a"), Self.order("a", .descending)])) != nil)
-    #expect(Self.refusal(StructuredQuery(from: [.init("__x__")])) != nil)
+    #expect(Self.rejection(StructuredQuery(filter: all(10, .greaterThan))) == nil)
+    #expect(Self.rejection(StructuredQuery(filter: all(11, .greaterThan))) != nil)
+    #expect(Self.rejection(StructuredQuery(orderBy: [Self.order("a"), Self.order("a", .descending)])) != nil)
+    #expect(Self.rejection(StructuredQuery(from: [.init("__x__")])) != nil)
     func nearest(_ limit: Int, _ dimensions: Int) -> StructuredQuery {
       StructuredQuery(
         findNearest: FindNearest(
           field: FieldPath(field: "v"), vector: [Double](repeating: 0, count: dimensions), measure: .cosine,
           limit: limit))
     }
-    #expect(Self.refusal(nearest(1000, 2048)) == nil)
+    #expect(Self.rejection(nearest(1000, 2048)) == nil)
     for bad in [nearest(0, 2), nearest(1001, 2), nearest(1, 2049), nearest(1, 0)] {
-      #expect(Self.refusal(bad) != nil)
+      #expect(Self.rejection(bad) != nil)
     }
     let elsewhere = try #require(DocumentName(database: DatabaseName(project: "q"), path: "books/b1"))
     #expect(
-      Self.refusal(StructuredQuery(filter: Self.field("__name__", .equal, .reference(elsewhere)))) != nil)
+      Self.rejection(StructuredQuery(filter: Self.field("__name__", .equal, .reference(elsewhere)))) != nil)
   }
 
   // MARK: Text
 
-  @Test("Queries have equal canonical forms exactly if they are equal, on random queries")
+  @Test("Random queries have equal canonical forms exactly if the queries are equal")
   func canonicalForm() {
     var source = RandomValues(seed: 33)
     var seen: [String: NormalizedQuery] = [:]

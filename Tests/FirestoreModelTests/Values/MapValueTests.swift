@@ -1,4 +1,4 @@
-// Tests maps, compared with a plain list of pairs.
+// Tests `MapValue` against a plain list of pairs, a slow and simple implementation of a map.
 
 import FirestoreModel
 import RandomModels
@@ -7,7 +7,7 @@ import Testing
 @Suite("Maps of fields", .timeLimit(.minutes(10)))
 struct MapValueTests {
   /// A slow map: unsorted pairs, with keys compared by bytes.
-  struct Plain {
+  struct PairList {
     var pairs: [(key: String, value: Value)] = []
 
     subscript(key: String) -> Value? {
@@ -28,30 +28,30 @@ struct MapValueTests {
     var source = RandomValues(seed: 71)
     for _ in 0..<300 {
       var map = MapValue()
-      var plain = Plain()
+      var list = PairList()
       for _ in 0..<30 {
         let key = source.pick(Self.keys)
         switch source.below(4) {
         case 0:
           map[key] = nil
-          plain[key] = nil
+          list[key] = nil
         case 1:
           let value = source.value(depth: 2)
           map.update(key) { slot in slot = slot == nil ? value : .array([]) }
-          plain[key] = plain[key] == nil ? value : .array([])
+          list[key] = list[key] == nil ? value : .array([])
         default:
           let value = source.value(depth: 2)
           map[key] = value
-          plain[key] = value
+          list[key] = value
         }
       }
-      #expect(map.map(\.key).elementsEqual(plain.sorted) { $0.hasSameUTF8(as: $1) })
-      for key in Self.keys { #expect(map[key] == plain[key]) }
-      #expect(map.count == plain.pairs.count && map.isEmpty == plain.pairs.isEmpty)
+      #expect(map.map(\.key).elementsEqual(list.sorted) { $0.hasSameUTF8(as: $1) })
+      for key in Self.keys { #expect(map[key] == list[key]) }
+      #expect(map.count == list.pairs.count && map.isEmpty == list.pairs.isEmpty)
     }
   }
 
-  @Test("A map made of pairs in any order equals a map made one by one")
+  @Test("A map made of pairs in any order equals a map whose fields were set one by one")
   func construction() {
     var source = RandomValues(seed: 72)
     for _ in 0..<2000 {
@@ -116,7 +116,7 @@ struct MapValueTests {
     }
   }
 
-  @Test("A masked update equals the update inside the mask and the document elsewhere")
+  @Test("After a masked update, fields in the mask equal the update, and other fields equal the document")
   func merging() {
     var source = RandomValues(seed: 75)
     for _ in 0..<3000 {

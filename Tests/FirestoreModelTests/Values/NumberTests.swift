@@ -1,4 +1,4 @@
-// Tests numbers, compared with a wider format that represents integers and doubles exactly.
+// Tests the order and arithmetic of numbers against a wider format, which represents integers and doubles exactly.
 
 import FirestoreModel
 import RandomModels
@@ -51,7 +51,7 @@ struct NumberTests {
   }
 
   @Test("Maximum and minimum return the correct operand for random numbers")
-  func extremes() {
+  func maximumAndMinimum() {
     var source = RandomValues(seed: 83)
     let field = FieldPath(field: "n")
     for _ in 0..<10_000 {

@@ -1,4 +1,4 @@
-// Tests the total order across types, and the two equalities.
+// Tests the total order of values across types, and the two equalities: query equality and strict equality.
 
 import FirestoreModel
 import RandomModels

@@ -5,7 +5,8 @@ import Testing
 @testable import FirestoreModel
 
 /// The set operations of the array transforms, compared with naive loops.
-@Suite(.timeLimit(.minutes(10))) struct ArraySetTests {
+@Suite("Set operations on arrays", .timeLimit(.minutes(10)))
+struct ArraySetTests {
   private static let values: [Value] = [
     .null, .integer(1), .double(1), .integer(2), .double(.nan), .double(-0.0), .double(0), .string("1"),
     .boolean(true),
@@ -19,7 +20,7 @@ import Testing
   }
 
   @Test("Appending and removing give the same results as comparing every pair of elements")
-  func definition() {
+  func pairwiseComparison() {
     var generator = SystemRandomNumberGenerator()
     for _ in 0..<2_000 {
       let stored = random(&generator)
@@ -34,8 +35,8 @@ import Testing
     }
   }
 
-  @Test("Arrays as large as a document permits take less than a second")
-  func many() {
+  @Test("Set operations on the largest arrays of a document take less than a second")
+  func largestArrays() {
     let stored = (0..<60_000).map { Value.integer($0) }
     let elements = (30_000..<90_000).map { Value.double(Double($0)) }
     #expect(stored.union(elements).count == 90_000)
@@ -43,7 +44,7 @@ import Testing
   }
 
   @Test("Operands larger than a document are rejected before any comparison")
-  func tooMany() throws {
+  func tooLargeOperands() throws {
     let elements = (0..<200_000).map { Value.integer($0) }
     let transform = FieldTransform(FieldPath(field: "a"), .appendMissing(elements))
     #expect(throws: FirestoreError.self) { try transform.validate() }

@@ -1,4 +1,4 @@
-// Tests writes, preconditions and transforms applied to documents.
+// Tests the rules of writes: validation, preconditions, and the effect of updates and transforms on a document.
 
 import FirestoreModel
 import Testing
@@ -16,11 +16,11 @@ struct WriteRuleTests {
     FieldTransform(FieldPath(field: "f"), operation).apply(to: value, requestTime: time).value
   }
 
-  static func refusal(_ write: Write) -> String? {
+  static func rejection(_ write: Write) -> String? {
     failure { () throws(FirestoreError) in try write.validate(in: database) }?.message
   }
 
-  @Test("An update without a mask replaces, with a mask merges, with an empty mask only creates")
+  @Test("An update replaces without a mask, merges with a mask, and only creates with an empty mask")
   func updates() throws {
     let name = try Self.name()
     let replace = Write(.update(name, fields: ["a": 1]))
@@ -36,39 +36,39 @@ struct WriteRuleTests {
 
   @Test("A precondition's update time has whole microseconds and does not lie before 1970")
   func preconditionTimes() throws {
-    func refusal(_ seconds: Int64, _ nanoseconds: Int32) throws -> String? {
-      Self.refusal(
+    func rejection(_ seconds: Int64, _ nanoseconds: Int32) throws -> String? {
+      Self.rejection(
         Write(
           .delete(try Self.name()),
           precondition: .updateTime(Timestamp(seconds: seconds, nanoseconds: nanoseconds))))
     }
-    #expect(try refusal(1, 1000) == nil)
-    #expect(try refusal(1, 1) == "The precondition's update_time must be in whole microseconds.")
-    #expect(try refusal(-1, 0) == "The precondition's update_time must not lie before 1970.")
+    #expect(try rejection(1, 1000) == nil)
+    #expect(try rejection(1, 1) == "The precondition's update_time must be in whole microseconds.")
+    #expect(try rejection(-1, 0) == "The precondition's update_time must not lie before 1970.")
   }
 
   @Test(
     "Field paths of more than 1,500 bytes, empty vectors and types of the Enterprise edition are rejected")
   func storedFields() throws {
-    func refusal(_ fields: MapValue) throws -> String? {
-      Self.refusal(Write(.update(try Self.name(), fields: fields)))
+    func rejection(_ fields: MapValue) throws -> String? {
+      Self.rejection(Write(.update(try Self.name(), fields: fields)))
     }
     func nested(_ outer: Int, _ inner: Int) -> MapValue {
       [
         String(repeating: "m", count: outer): .map([String(repeating: "k", count: inner): 1])
       ]
     }
-    #expect(try refusal(nested(700, 799)) == nil)
-    #expect(try refusal(nested(700, 800))?.hasSuffix("is longer than 1500 bytes.") == true)
+    #expect(try rejection(nested(700, 799)) == nil)
+    #expect(try rejection(nested(700, 800))?.hasSuffix("is longer than 1500 bytes.") == true)
     #expect(
-      try refusal(["a": .array([.map(nested(700, 799))])])?.hasSuffix("is longer than 1500 bytes.") == true)
-    #expect(try refusal(["v": .vector([])]) == "Cannot have a zero length vector.")
+      try rejection(["a": .array([.map(nested(700, 799))])])?.hasSuffix("is longer than 1500 bytes.") == true)
+    #expect(try rejection(["v": .vector([])]) == "Cannot have a zero length vector.")
     #expect(
-      try refusal(["o": .map(["__oid__": "507f191e810c19729de860ea"])])
+      try rejection(["o": .map(["__oid__": "507f191e810c19729de860ea"])])
         == "Value type OBJECT_ID is not allowed: field name __oid__ is reserved")
   }
 
-  @Test("A delete removes, a verify changes nothing, a transform alone creates the document")
+  @Test("A delete removes the document, a verify changes nothing, a transform alone creates it")
   func otherOperations() throws {
     let name = try Self.name()
     #expect(Write(.delete(name)).apply(to: ["a": 1], requestTime: Self.time).fields == nil)
@@ -79,8 +79,8 @@ struct WriteRuleTests {
     #expect(outcome.fields == ["n": 2] && outcome.transformResults == [2])
   }
 
-  @Test("Transforms apply after the update's fields, in order, also several of one field")
-  func sequence() throws {
+  @Test("Transforms apply after the update's fields, in order, even if several change one field")
+  func transformOrder() throws {
     let n = FieldPath(field: "n")
     let write = Write(
       .update(try Self.name(), fields: ["n": 5]), mask: [n],
@@ -130,7 +130,7 @@ struct WriteRuleTests {
     #expect(outcome.result == .null)
   }
 
-  @Test("Preconditions fail with the codes that clients act on")
+  @Test("A failed precondition has the status code that clients expect for it")
   func preconditions() throws {
     let name = try Self.name()
     func check(_ condition: Precondition, _ stored: Timestamp?) -> FirestoreError? {
@@ -152,46 +152,47 @@ struct WriteRuleTests {
   func validation() throws {
     let name = try Self.name()
     let transform = FieldTransform(FieldPath(field: "n"), .increment("x"))
-    #expect(Self.refusal(Write(.delete(name), mask: [])) == "a delete must not specify a document mask.")
+    #expect(Self.rejection(Write(.delete(name), mask: [])) == "a delete must not specify a document mask.")
     #expect(
-      Self.refusal(
+      Self.rejection(
         Write(.delete(name), transforms: [FieldTransform(FieldPath(field: "n"), .serverTimestamp)]))
         == "a delete must not specify a update transform.")
-    #expect(Self.refusal(Write(.transform(name, []))) != nil)
+    #expect(Self.rejection(Write(.transform(name, []))) != nil)
     #expect(
-      Self.refusal(Write(.update(name, fields: [:]), transforms: [transform])) == "Input must be a number.")
+      Self.rejection(Write(.update(name, fields: [:]), transforms: [transform])) == "Input must be a number.")
     #expect(
-      Self.refusal(Write(.update(name, fields: [:]), mask: [.documentID]))
+      Self.rejection(Write(.update(name, fields: [:]), mask: [.documentID]))
         == "field name __name__ is reserved")
-    #expect(Self.refusal(Write(.update(name, fields: ["__x__": 1]))) != nil)
+    #expect(Self.rejection(Write(.update(name, fields: ["__x__": 1]))) != nil)
     #expect(
-      Self.refusal(Write(.update(name, fields: ["__x__": 1, "a": 1]), mask: [FieldPath(field: "a")])) == nil)
+      Self.rejection(Write(.update(name, fields: ["__x__": 1, "a": 1]), mask: [FieldPath(field: "a")])) == nil
+    )
     let elsewhere = try #require(DocumentName(database: DatabaseName(project: "q"), path: "a/b"))
-    #expect(Self.refusal(Write(.delete(elsewhere))) != nil)
-    #expect(Self.refusal(Write(.verify(name), precondition: .exists(false))) == nil)
+    #expect(Self.rejection(Write(.delete(elsewhere))) != nil)
+    #expect(Self.rejection(Write(.verify(name), precondition: .exists(false))) == nil)
   }
 
   @Test("Transforms of a field and of a field inside it in one write are rejected, as in Google's emulator")
   func nestedTransforms() throws {
     let name = try Self.name()
-    func refusal(_ fields: [[String]]) throws -> String? {
+    func rejection(_ fields: [[String]]) throws -> String? {
       let transforms = try fields.map {
         FieldTransform(try #require(FieldPath(segments: $0)), .increment(1))
       }
-      return Self.refusal(Write(.update(name, fields: ["a": 1]), transforms: transforms))
+      return Self.rejection(Write(.update(name, fields: ["a": 1]), transforms: transforms))
     }
     let nested = "Cannot transform property a and its nested property a.b at the same time."
-    #expect(try refusal([["a"], ["a", "b"]]) == nested)
-    #expect(try refusal([["a", "b"], ["x"], ["a"], ["a"]]) == nested)
-    #expect(try refusal([["a", "b", "c"], ["a", "b-c"], ["a!"], ["a", "b"]]) != nil)
-    #expect(try refusal([["a"], ["a"], ["a-b"], ["a\u{0}"], ["b", "a"]]) == nil)
-    #expect(try refusal([["a", "b"], ["a", "c"], ["a", "b"]]) == nil)
+    #expect(try rejection([["a"], ["a", "b"]]) == nested)
+    #expect(try rejection([["a", "b"], ["x"], ["a"], ["a"]]) == nested)
+    #expect(try rejection([["a", "b", "c"], ["a", "b-c"], ["a!"], ["a", "b"]]) != nil)
+    #expect(try rejection([["a"], ["a"], ["a-b"], ["a\u{0}"], ["b", "a"]]) == nil)
+    #expect(try rejection([["a", "b"], ["a", "c"], ["a", "b"]]) == nil)
   }
 
   @Test(
     "Before each step a write reports its cost: the fields of the maps on its paths, and the elements of its arrays"
   )
-  func work() throws {
+  func stepCosts() throws {
     let name = try Self.name()
     let fields: MapValue = [
       "a": ["x": 1, "y": ["z": 1]], "b": .array([Value](repeating: .null, count: 50)), "c": 1,
@@ -243,7 +244,7 @@ struct WriteRuleTests {
     #expect(Write(.delete(name)).hasChanged(["a": 1], into: nil))
   }
 
-  @Test("A write's timestamps are truncated to microseconds before its values are compared with the document")
+  @Test("Timestamps of a write are truncated to microseconds before comparisons with stored values")
   func stored() throws {
     let name = try Self.name()
     let (fine, cut): (Value, Value) = (

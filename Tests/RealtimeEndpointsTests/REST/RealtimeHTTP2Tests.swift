@@ -21,7 +21,7 @@ struct RealtimeHTTP2Tests {
       #expect(try await events.next() == "200")
       #expect(try await events.next() == "event: put\ndata: {\"path\":\"/\",\"data\":null}\n\n")
       for index in 0..<5 {
-        let written = try await client.request(.PUT, "/a.json", body: "\(index)").answer()
+        let written = try await client.request(.PUT, "/a.json", body: "\(index)").response()
         #expect(written.status == "200" && written.body == "\(index)")
         #expect(try await events.next() == "event: put\ndata: {\"path\":\"/\",\"data\":\(index)}\n\n")
       }
@@ -43,18 +43,18 @@ struct RealtimeHTTP2Tests {
       for index in 0..<3 {
         waiting.append(try await client.request(.PUT, "/\(index).json", body: "\"\(text)", end: false))
       }
-      let refused = try await client.request(.PUT, "/3.json", body: "\"\(text)", end: false).answer()
+      let refused = try await client.request(.PUT, "/3.json", body: "\"\(text)", end: false).response()
       #expect(refused.status == "503")
       #expect(refused.body.contains("on this connection exceed the limit of 100000 bytes"), "\(refused.body)")
       // Another connection has a separate budget.
       let other = try await HTTP2Client.open(server.port.port)
-      #expect(try await other.request(.PUT, "/4.json", body: "\"\(text)\"").answer().status == "200")
+      #expect(try await other.request(.PUT, "/4.json", body: "\"\(text)\"").response().status == "200")
       for exchange in waiting {
         try await exchange.send("\"", end: true)
-        #expect(try await exchange.answer().status == "200")
+        #expect(try await exchange.response().status == "200")
       }
       // Answered requests release their share.
-      #expect(try await client.request(.PUT, "/3.json", body: "\"\(text)\"").answer().status == "200")
+      #expect(try await client.request(.PUT, "/3.json", body: "\"\(text)\"").response().status == "200")
       #expect(try await server.rest("GET", "/3.json?ns=default-ns").body.count == 30_002)
       await client.close()
       await other.close()
@@ -69,13 +69,13 @@ struct RealtimeHTTP2Tests {
       let client = try await HTTP2Client.open(server.port.port)
       let slow = try await client.request(.PUT, "/slow.json", body: "\"begun", end: false)
       let silent = try await client.request(.PUT, "/silent.json", end: false)
-      #expect(try await client.request(.PUT, "/a.json", body: "1").answer().status == "200")
+      #expect(try await client.request(.PUT, "/a.json", body: "1").response().status == "200")
       for exchange in [slow, silent] {
-        let answer = try await exchange.answer()
+        let answer = try await exchange.response()
         #expect(answer.status == "408")
         #expect(answer.body.contains("did not arrive completely in time"), "\(answer.body)")
       }
-      #expect(try await client.request(.GET, "/slow.json").answer().body == "null")
+      #expect(try await client.request(.GET, "/slow.json").response().body == "null")
       await client.close()
     }
   }

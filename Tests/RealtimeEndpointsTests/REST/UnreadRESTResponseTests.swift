@@ -106,15 +106,15 @@ struct UnreadRESTResponseTests {
       var refused = ("", "")
       #expect(
         try await eventually {
-          refused = try await client.request(.GET, "/small.json").answer()
+          refused = try await client.request(.GET, "/small.json").response()
           return refused.0 == "503"
         })
       #expect(refused.1.contains("wait to be read on this connection exceed the limit of 1048576 bytes"))
       try await first.stream.setOption(.autoRead, value: true).get()
       first.stream.read()
-      let answer = try await first.answer()
+      let answer = try await first.response()
       #expect(answer.status == "200" && answer.body.utf8.count == (2 << 20) + 2)
-      #expect(try await client.request(.GET, "/small.json").answer().status == "200")
+      #expect(try await client.request(.GET, "/small.json").response().status == "200")
       await client.close()
     }
   }
@@ -135,7 +135,8 @@ struct UnreadRESTResponseTests {
       // stream, and they succeed.
       for expected in ["503", "200"] {
         #expect(
-          try await eventually { try await client.request(.GET, "/small.json").answer().status == expected })
+          try await eventually { try await client.request(.GET, "/small.json").response().status == expected }
+        )
       }
       await client.close()
     }

@@ -128,7 +128,7 @@ struct SocketBackPressureTests {
       #expect(try await socket.next() == #"{"r":2,"b":{"s":"ok","d":{}}}"#)
 
       let client = try await HTTP2Client.open(server.port.port)
-      #expect(try await client.request(.GET, "/a.json?ns=demo").answer().body.count == text.count + 2)
+      #expect(try await client.request(.GET, "/a.json?ns=demo").response().body.count == text.count + 2)
       let events = try await client.request(.GET, "/a.json?ns=demo", headers: ["accept": "text/event-stream"])
       var bytes = -3
       while bytes < text.utf8.count { bytes += try await events.next().utf8.count }

@@ -298,7 +298,7 @@ struct WireExampleTests {
   }
 
   @Test("9.14: long messages are sent in frames of 16,384 characters, and no surrogate pair is split")
-  func pieces() async throws {
+  func splitMessage() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
       let head = #"{"t":"d","d":{"r":2,"b":{"s":"ok","d":""#
@@ -315,9 +315,9 @@ struct WireExampleTests {
       #expect(try await socket.next() == #"{"r":1,"b":{"s":"ok","d":""}}"#)
       try await socket.send(#"{"r":2,"a":"g","b":{"p":"/big","q":{}}}"#)
       #expect(try await socket.readFrame().payload == [UInt8(ascii: "3")])
-      var pieces: [String] = []
-      for _ in 0..<3 { pieces.append(String(decoding: try await socket.readFrame().payload, as: UTF8.self)) }
-      #expect(pieces.map(\.utf16.count) == [16_383, 16_384, 7_233] && pieces.joined() == head + text + tail)
+      var frames: [String] = []
+      for _ in 0..<3 { frames.append(String(decoding: try await socket.readFrame().payload, as: UTF8.self)) }
+      #expect(frames.map(\.utf16.count) == [16_383, 16_384, 7_233] && frames.joined() == head + text + tail)
     }
   }
 

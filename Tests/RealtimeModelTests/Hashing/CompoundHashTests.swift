@@ -1,5 +1,5 @@
-// Tests compound hashes with known vectors. Tests range merges, which the server computes from a client's
-// compound hash: applying them to the client's value must give the server's value.
+// Tests compound hashes with vectors from the tests of Firebase's clients. Tests range merges, which the server
+// computes from a client's compound hash: applying them to the client's value must give the server's value.
 
 import RandomModels
 import Testing
@@ -91,7 +91,7 @@ struct CompoundHashTests {
   @Test(
     "The default rule gives about as many ranges as Firebase's clients",
     arguments: [(500, 12...18), (5_000, 45...55), (50_000, 140...160)])
-  func defaultCut(children: Int, expected: ClosedRange<Int>) {
+  func defaultRanges(children: Int, expected: ClosedRange<Int>) {
     let node = Node.object((0..<children).map { (ChildKey("\($0)"), .leaf(.string("value"))) })
     #expect(expected.contains(CompoundHash(of: node).hashes.count))
   }
@@ -195,24 +195,24 @@ struct CompoundHashTests {
       let merges = server.rangeMerges(against: CompoundHash(of: client))
       #expect(merges?.reduce(client) { $0.applying($1) } ?? server == server)
       #expect(merges != [])
-      // Firebase's mobile clients leave such a priority out of the hash.
+      // Firebase's mobile clients omit such a priority from the hash.
       let theirs = CompoundHash(of: client.with(priority: nil))
-      let answer = server.rangeMerges(against: theirs)
+      let mobileMerges = server.rangeMerges(against: theirs)
       if server.priority == nil { continue }
-      #expect(answer?.reduce(client) { $0.applying($1) } ?? server == server)
-      #expect(answer != [])
+      #expect(mobileMerges?.reduce(client) { $0.applying($1) } ?? server == server)
+      #expect(mobileMerges != [])
     }
   }
 
-  @Test("A removed priority is also removed at a peer whose hash leaves priorities out", arguments: 0..<3)
+  @Test("A removed priority is also removed at a peer whose hash omits priorities", arguments: 0..<3)
   func unseenPriority(depth: Int) throws {
     let list = Node.object(
       [("-Na", .object([("1", .leaf(.int(1), priority: .number(4)))])), ("-Nb", .leaf(.int(2)))],
       priority: .number(3))
     let place = Path(keys: Array(repeating: "d", count: depth))
     func value(_ list: Node, _ text: String) -> Node {
-      let whole = Node.empty.setting(place.child("list"), to: list)
-      return whole.setting("z", to: .leaf(.string(text))).setting(
+      let node = Node.empty.setting(place.child("list"), to: list)
+      return node.setting("z", to: .leaf(.string(text))).setting(
         "more", to: .leaf(.string(String(repeating: "m", count: 2_000))))
     }
     let client = value(list, "old")
@@ -224,8 +224,8 @@ struct CompoundHashTests {
   }
 
   @Test(
-    "A leaf at an interval's start is outside and one at its end inside; the reverse holds for descendants")
-  func edges() {
+    "A leaf at an interval's start is outside, at its end inside; the opposite holds for descendants")
+  func intervalEnds() {
     let old = Node.empty.setting("a", to: .leaf(.int(1))).setting("b/x", to: .leaf(.int(2)))
       .setting("c/y", to: .leaf(.int(3))).setting("d", to: .leaf(.int(4)))
     func apply(_ start: Path?, _ end: Path?, _ updates: Node) -> Node {

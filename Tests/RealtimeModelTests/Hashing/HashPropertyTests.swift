@@ -1,5 +1,5 @@
-// Tests properties of hashes: equal values have equal hashes, however they were built, and different values different
-// ones.
+// Tests properties of hashes. Equal values must have equal hashes, however they were built. Different values must have
+// different hashes.
 
 import RandomModels
 import Testing
@@ -21,8 +21,8 @@ struct HashPropertyTests {
   }
 
   @Test(
-    "A value built leaf by leaf in any order has the same hash as the value built at once", arguments: 0..<10)
-  func order(seed: Int) {
+    "A value built leaf by leaf in any order has the same hash as the original value", arguments: 0..<10)
+  func buildOrder(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed) &+ 300)
     for _ in 0..<100 {
       let node = random.node(depth: 3)
@@ -60,7 +60,7 @@ struct HashPropertyTests {
   }
 
   @Test(
-    "The cached flag is set if and only if the iOS client's variant of the hash may differ", arguments: 0..<10
+    "A node's flag is set if and only if the iOS client's variant of the hash may differ", arguments: 0..<10
   )
   func variants(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed) &+ 500)

@@ -12,7 +12,7 @@ struct SHA1Tests {
     bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
   }
 
-  @Test("the vectors of the RFC give their digests")
+  @Test("The test vectors of RFC 3174 have the published digests")
   func vectors() {
     let vectors = [
       ("", "da39a3ee5e6b4b0d3255bfef95601890afd80709"),
@@ -25,7 +25,7 @@ struct SHA1Tests {
     for (text, expected) in vectors { #expect(hexadecimal(digest(Array(text.utf8))) == expected) }
   }
 
-  @Test("messages of 0 to 299 bytes, which end everywhere in a block, give the digests of Python's hashlib")
+  @Test("Messages that end at any position of a block have the digests of Python's hashlib")
   func lengths() {
     var all: [UInt8] = []
     for count in 0..<300 { all += digest((0..<count).map { UInt8(truncatingIfNeeded: $0 * 7 + count) }) }

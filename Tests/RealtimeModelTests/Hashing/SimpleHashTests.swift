@@ -47,8 +47,8 @@ struct SimpleHashTests {
     #expect(!node.setting("b", to: .leaf(.int(1))).matches(hash: "CaTvE5RHLIo9iQ/rm9Eoh7LiaVY="))
   }
 
-  @Test("A hash is compared only if it is cached or cheap to compute, in both variants")
-  func bounded() {
+  @Test("Both variants of a hash are compared only if they are cached or within the limit of hashed bytes")
+  func boundedHashing() {
     let list = Node.object((0..<500).map { (ChildKey("k\($0)"), .leaf(.string("item number \($0)"))) })
     let node = Node.object([("a", list), ("b", .leaf(.int(1)))])
     let same = node.setting("b", to: .leaf(.int(2))).setting("b", to: .leaf(.int(1)))
@@ -69,7 +69,7 @@ struct SimpleHashTests {
   }
 
   @Test("A change below a node invalidates its cached hash")
-  func keptHashes() {
+  func cacheInvalidation() {
     var node = Node.empty
     for i in 0..<200 {
       node = node.setting(Path("list/k\(i)/v"), to: .leaf(.int(Int64(i))))

@@ -1,4 +1,4 @@
-// Tests reading nodes from JSON and writing them in the export, plain and shallow formats.
+// Tests the JSON of nodes: reading, and writing in the export, plain and shallow formats.
 
 import JSON
 import RandomModels
@@ -67,14 +67,14 @@ struct JSONNodeTests {
       ("{\"a\":1e999}", "couldn't parse JSON object, array, or value."),
       ("nope", "couldn't parse JSON object, array, or value."),
     ])
-  func refused(input: String, reason: String) throws {
+  func rejected(input: String, reason: String) throws {
     let bytes = Array(input.utf8)
     let error = try #require(#expect(throws: JSONError.self) { try Node(json: bytes) })
-    let answer = bytes.withUnsafeBytes { error.realtimeError(in: $0) }
-    #expect(answer == .invalidData(reason))
+    let reported = bytes.withUnsafeBytes { error.realtimeError(in: $0) }
+    #expect(reported == .invalidData(reason))
   }
 
-  @Test("Keys and strings over their limits are rejected, those at the limits accepted")
+  @Test("Keys and strings at their limits are accepted, longer ones are rejected")
   func lengths() throws {
     let key = String(repeating: "k", count: 768)
     #expect(try node("{\"\(key)\":1}").childCount == 1)
@@ -132,7 +132,7 @@ struct JSONNodeTests {
     #expect(text(try node(#"{"a":{"b":1},"c":[1,2]}"#), .plain, pretty: true) == expected)
   }
 
-  @Test("Random nodes survive export and import unchanged")
+  @Test("Random nodes are unchanged after export and import")
   func roundTrip() throws {
     var random = RandomJSON(seed: 7)
     for _ in 0..<1000 {

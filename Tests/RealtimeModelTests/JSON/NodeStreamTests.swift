@@ -10,14 +10,14 @@ struct NodeStreamTests {
   /// Reads a text in chunks of random sizes into rows, like an import. Checks that the rows are exactly the
   /// leaves of a node, and returns the node.
   private func read(
-    _ bytes: [UInt8], _ random: inout RandomNodes, most: Int, depthAbove: Int = 0
+    _ bytes: [UInt8], _ random: inout RandomNodes, maximumChunk: Int, depthAbove: Int = 0
   ) throws(RealtimeError) -> Node {
     var reader = NodeStreamReader(at: Path(keys: Array(repeating: "k", count: depthAbove)))
     var rows: [Path: Node] = [:]
     func take(_ event: NodeStreamReader.Event) {
       switch event {
       case .row(let keys, let leaf): rows[Path(keys: keys)] = leaf
-      case .again(let keys): rows = rows.filter { !$0.key.keys.starts(with: keys) }
+      case .repeated(let keys): rows = rows.filter { !$0.key.keys.starts(with: keys) }
       case .priority(let keys, let leaf):
         if rows.keys.contains(where: { $0.keys.starts(with: keys) }) {
           rows[Path(keys: keys + [.priority])] = leaf
@@ -26,9 +26,9 @@ struct NodeStreamTests {
     }
     var rest = bytes[...]
     while !rest.isEmpty {
-      let piece = Array(rest.prefix(1 + random.below(most)))
-      rest = rest.dropFirst(piece.count)
-      try piece.withUnsafeBytes { raw in
+      let chunk = Array(rest.prefix(1 + random.below(maximumChunk)))
+      rest = rest.dropFirst(chunk.count)
+      try chunk.withUnsafeBytes { raw in
         Result { () throws(RealtimeError) in try reader.read(raw, take) }
       }.get()
     }
@@ -64,21 +64,22 @@ struct NodeStreamTests {
   func repetition(seed: Int) throws {
     var random = RandomNodes(seed: UInt64(seed))
     let text = repetitive(&random, depth: 3)
-    #expect(try read(Array(text.utf8), &random, most: 30) == (try Node(json: Array(text.utf8))), "\(text)")
+    #expect(
+      try read(Array(text.utf8), &random, maximumChunk: 30) == (try Node(json: Array(text.utf8))), "\(text)")
   }
 
-  @Test("Random nodes read the same in chunks, compact and pretty", arguments: 0..<300)
-  func trees(seed: Int) throws {
+  @Test("Random nodes read in chunks equal the original nodes, compact and pretty", arguments: 0..<300)
+  func randomNodes(seed: Int) throws {
     var random = RandomNodes(seed: UInt64(seed))
     let node = random.node(depth: 4)
     for format in [NodeFormat.export, .plain] {
       let text = node.json(format, pretty: seed % 2 == 0)
-      #expect(try read(text, &random, most: 1 + seed % 40) == (try Node(json: text)))
+      #expect(try read(text, &random, maximumChunk: 1 + seed % 40) == (try Node(json: text)))
     }
   }
 
   @Test("The JSON written from a node's rows reads back as the same node", arguments: 0..<300)
-  func rows(seed: Int) throws {
+  func writtenRows(seed: Int) throws {
     var random = RandomNodes(seed: UInt64(seed))
     let node = random.node(depth: 4)
     var writer = NodeStreamWriter(pretty: seed % 2 == 0)
@@ -93,7 +94,7 @@ struct NodeStreamTests {
   }
 
   @Test("Chunked parsing rejects the same input as whole-document parsing", arguments: 0..<2_000)
-  func mutated(seed: Int) {
+  func corruptedText(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed))
     var text = random.node(depth: 3).json(.export, pretty: seed % 2 == 0)
     for _ in 0..<(1 + random.below(3)) where !text.isEmpty {
@@ -105,9 +106,9 @@ struct NodeStreamTests {
       default: text.append(contentsOf: text[..<place].suffix(5))
       }
     }
-    let whole = try? Node(json: text)
-    let pieces = try? read(text, &random, most: 1 + seed % 9)
-    #expect(pieces == whole, "\(String(decoding: text, as: UTF8.self))")
+    let parsed = try? Node(json: text)
+    let streamed = try? read(text, &random, maximumChunk: 1 + seed % 9)
+    #expect(streamed == parsed, "\(String(decoding: text, as: UTF8.self))")
   }
 
   @Test(
@@ -125,7 +126,7 @@ struct NodeStreamTests {
     ])
   func repeated(text: String, meaning: String) throws {
     var random = RandomNodes(seed: 1)
-    #expect(try read(Array(text.utf8), &random, most: 3) == (try Node(json: Array(meaning.utf8))))
+    #expect(try read(Array(text.utf8), &random, maximumChunk: 3) == (try Node(json: Array(meaning.utf8))))
   }
 
   @Test(
@@ -152,7 +153,7 @@ struct NodeStreamTests {
   func errors(text: String, expected: String) {
     var random = RandomNodes(seed: 1)
     do throws(RealtimeError) {
-      _ = try read(Array(text.utf8), &random, most: 4)
+      _ = try read(Array(text.utf8), &random, maximumChunk: 4)
       Issue.record("\(text) was accepted")
     } catch { #expect(error.message.contains(expected), "\(error)") }
   }
@@ -161,17 +162,17 @@ struct NodeStreamTests {
   func depth() {
     var random = RandomNodes(seed: 1)
     let text = Array((String(repeating: "{\"a\":", count: 4) + "1" + String(repeating: "}", count: 4)).utf8)
-    #expect((try? read(text, &random, most: 9, depthAbove: 28)) != nil)
-    #expect((try? read(text, &random, most: 9, depthAbove: 29)) == nil)
+    #expect((try? read(text, &random, maximumChunk: 9, depthAbove: 28)) != nil)
+    #expect((try? read(text, &random, maximumChunk: 9, depthAbove: 29)) == nil)
     // Empty arrays and objects are not data, so they may be nested deeper.
     let empty = Array((String(repeating: "[", count: 40) + String(repeating: "]", count: 40)).utf8)
-    #expect((try? read(empty, &random, most: 9)) == Node.empty)
+    #expect((try? read(empty, &random, maximumChunk: 9)) == Node.empty)
     let leaf =
       Array((String(repeating: "{\"a\":", count: 33) + "{\".value\":1}").utf8)
       + Array(repeating: UInt8(ascii: "}"), count: 33)
-    #expect((try? read(leaf, &random, most: 9)) == nil)
+    #expect((try? read(leaf, &random, maximumChunk: 9)) == nil)
     let levels = Array(String(repeating: "[", count: 100_000).utf8)
-    #expect((try? read(levels, &random, most: 1 << 16)) == nil)
+    #expect((try? read(levels, &random, maximumChunk: 1 << 16)) == nil)
   }
 
   @Test(
@@ -179,7 +180,7 @@ struct NodeStreamTests {
     arguments: [
       ("x", 1), ("\\n", 1), ("\\u0061", 1), ("\\u00e9", 2), ("\\u20ac", 3), ("\\ud83d\\ude00", 4), ("é", 2),
     ])
-  func endless(character: String, bytes: Int) throws {
+  func incompleteString(character: String, bytes: Int) throws {
     var limits = RealtimeLimits()
     limits.stringBytes = 1_200
     for start in ["\"", "{\"a\":{\".value\":\""] {
@@ -194,12 +195,12 @@ struct NodeStreamTests {
       try feed(start.utf8)
       for _ in 0..<(limits.stringBytes / bytes) { try feed(character.utf8) }
       #expect(reader.pendingBytes == 1 + limits.stringBytes / bytes * character.utf8.count)
-      var whole = reader
+      var ending = reader
       let end = start == "\"" ? "\"" : "\"}}"
       try end.utf8.withContiguousStorageIfAvailable { text in
-        try whole.read(UnsafeRawBufferPointer(text)) { _ in }
+        try ending.read(UnsafeRawBufferPointer(text)) { _ in }
       }
-      try whole.finish { _ in }
+      try ending.finish { _ in }
       do throws(RealtimeError) {
         try feed(character.utf8)
         Issue.record("one more was taken")
@@ -208,7 +209,7 @@ struct NodeStreamTests {
   }
 
   @Test("An incomplete key is rejected once it exceeds the longest possible key")
-  func endlessKey() {
+  func incompleteKey() {
     var reader = NodeStreamReader()
     let text = Array("{\"".utf8) + Array(repeating: UInt8(ascii: "k"), count: 6 * 768 + 2)
     do throws(RealtimeError) {
@@ -220,7 +221,7 @@ struct NodeStreamTests {
   }
 
   @Test("The buffer releases its memory after a long string")
-  func pending() throws {
+  func bufferMemory() throws {
     var reader = NodeStreamReader()
     let text = Array("[1,\"\(String(repeating: "x", count: 3 << 20))".utf8)
     try text.withUnsafeBytes { try reader.read($0) { _ in } }

@@ -1,4 +1,4 @@
-// Implements the data model's rules a second time and simply: with dictionaries, full sorts and no sharing of
+// A naive tree: a simple second implementation of the data model's rules, with dictionaries, full sorts and no shared
 // storage. Tests compare `Node` with it.
 
 import RealtimeModel
@@ -143,7 +143,7 @@ struct NaiveTree {
     return keys.map { String(decoding: $0, as: UTF16.self) }
   }
 
-  /// The whole tree as text, for comparison.
+  /// The complete tree as text, for comparison.
   var text: String {
     var result = leaf.map { "\($0)" } ?? ""
     if let priority { result += "^\(priority)" }

@@ -1,4 +1,4 @@
-// Tests nodes with random programs: after every step the node must equal the naive tree.
+// Tests nodes against the naive tree with random programs. After every step the node must equal the tree.
 
 import RandomModels
 import RealtimeModel
@@ -89,7 +89,7 @@ struct NodeDifferentialTests {
   }
 
   @Test("Wide nodes keep their order through thousands of changes", arguments: 0..<4)
-  func wide(seed: Int) {
+  func wideNodes(seed: Int) {
     var values = RandomNodes(seed: UInt64(3_000 + seed))
     var node = Node.empty
     var keys: Set<Int> = []

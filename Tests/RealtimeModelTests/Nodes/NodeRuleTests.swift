@@ -1,4 +1,4 @@
-// Tests the data model's rules one by one.
+// Tests the data model's rules for nodes, one rule in each test.
 
 import RealtimeModel
 import Testing
@@ -29,8 +29,8 @@ struct NodeRuleTests {
   }
 
   @Test(
-    "Setting a child below a leaf replaces its value and keeps its priority; removing one changes nothing")
-  func leafReplaced() {
+    "Setting a child replaces a leaf's value and keeps its priority; removing a child changes nothing")
+  func childOfLeaf() {
     let closed = Node.leaf(.string("closed"), priority: .number(4))
     #expect(
       closed.setting("u8", to: .leaf(.bool(true)))
@@ -39,7 +39,7 @@ struct NodeRuleTests {
   }
 
   @Test("Removing the last child removes the priority of its parent")
-  func priorityDropped() {
+  func lastChildRemoved() {
     let node = Node.object([("a", leaf)], priority: .number(1))
     #expect(node.setting("a", to: .empty).setting("b", to: leaf).priority == nil)
   }
@@ -101,7 +101,7 @@ struct NodeRuleTests {
   }
 
   @Test("Depth and estimated size match the data")
-  func measures() {
+  func depthAndSize() {
     #expect(Node.empty.depth == 0)
     #expect(Node.empty.setting("a/b/c", to: leaf).depth == 3)
     let node = Node.empty.setting("b", to: leaf).setting("a/x", to: leaf).setting("a/.priority", to: leaf)

@@ -1,4 +1,4 @@
-// Tests the order, equality and rules of keys and paths.
+// Tests keys and paths: their order, their equality and their validation.
 
 import RandomModels
 import RealtimeModel
@@ -60,7 +60,7 @@ struct KeyOrderTests {
       "", ".", "a.b", "$x", "#", "[", "]", "a/b", "\u{0}", "\u{1F}", "\u{7F}",
       String(repeating: "é", count: 385),
     ])
-  func refused(text: String) {
+  func rejected(text: String) {
     #expect(throws: RealtimeError.self) { try ChildKey(validating: text) }
   }
 
@@ -81,7 +81,7 @@ struct KeyOrderTests {
     #expect(throws: RealtimeError.self) { try Path(validating: "/a.b") }
   }
 
-  @Test("A path may have 32 levels, not 33")
+  @Test("A path of 32 levels is accepted, a path of 33 levels is rejected")
   func depth() throws {
     let deep = Array(repeating: "k", count: 32).joined(separator: "/")
     _ = try Path(validating: deep)

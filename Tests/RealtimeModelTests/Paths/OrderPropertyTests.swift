@@ -1,4 +1,4 @@
-// Tests that keys, paths and sort keys have total orders, and that paths round-trip through text.
+// Tests that keys, paths and sort keys have total orders, and that formatting and parsing a path does not change it.
 
 import RandomModels
 import Testing
@@ -41,7 +41,7 @@ struct OrderPropertyTests {
 
   @Test(
     "Every ordering is a total order of children, in which only equal keys are equal", arguments: 0..<8)
-  func places(seed: Int) {
+  func sortKeys(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed) &+ 600)
     for _ in 0..<6 {
       let ordering = random.ordering()

@@ -1,6 +1,6 @@
-// Tests ordered indexes, which keep the children of a location in an order. Updates must give the same index
-// as building a new one, and share most of its storage. A child has a value if it has a priority, or the
-// descendant by which the index orders.
+// Tests ordered indexes, which keep the children of a location in an order. An updated index must equal a new index of
+// the same value, and share most of its storage with the index before the update. In these tests, a child has a value
+// if it has a priority, or the descendant by which the index orders.
 
 import RandomModels
 import Testing
@@ -26,7 +26,7 @@ struct OrderedIndexTests {
   @Test(
     "Adding the first and removing the last child with a value copies only a small part of the index",
     arguments: [Ordering.priority, .child("rank")])
-  func first(ordering: Ordering) throws {
+  func firstAndLastValue(ordering: Ordering) throws {
     var node = list(20_000)
     var index = OrderedIndex(of: node, by: ordering)
     #expect(index.plain == nil && index.sortKeys.isEmpty)
@@ -52,7 +52,7 @@ struct OrderedIndexTests {
   @Test(
     "An updated index equals a new one while some children have a value and others have none",
     arguments: 0..<12)
-  func mixed(seed: Int) {
+  func mixedChildren(seed: Int) {
     var values = RandomNodes(seed: UInt64(5_000 + seed))
     let ordering: Ordering = seed % 2 == 0 ? .priority : .child("x")
     var node = Node.empty

@@ -9,7 +9,7 @@ import Testing
 struct QueryWireTests {
   typealias Field = (name: String, value: LeafValue?)
 
-  @Test("Query fields survive writing and reading", arguments: 0..<200)
+  @Test("Queries are unchanged after writing and reading their fields", arguments: 0..<200)
   func roundTrip(seed: Int) throws {
     var values = RandomNodes(seed: UInt64(seed))
     let query = values.query()
@@ -65,12 +65,12 @@ struct QueryWireTests {
       [("i", .string("a//.x"))], [("sp", .int(1)), ("sin", .int(1))],
       [("i", .string(".key")), ("sp", .int(5))],
     ] as [[Field]])
-  func refused(fields: [Field]) {
+  func rejected(fields: [Field]) {
     #expect(throws: RealtimeError.self) { try QuerySpec(wireFields: fields) }
   }
 
   @Test("The default query has no fields")
-  func plain() {
+  func defaultQuery() {
     #expect(QuerySpec.default.wireFields.isEmpty)
     #expect(QuerySpec.default.isDefault)
     #expect(!QuerySpec(ordering: .key).isDefault)

@@ -1,10 +1,10 @@
-// A policy whose decisions a test makes, and which counts them.
+// A test policy: an access policy that decides by a closure of the test and records the operations.
 
 package import Access
 import FirestoreModel
 package import Locking
 
-/// Decides by a closure.
+/// An access policy that decides by a closure.
 package struct TestPolicy: AccessPolicy {
   package typealias Decide =
     @Sendable (Principal, FirestoreOperation, any DocumentView) throws -> FirestoreDecision

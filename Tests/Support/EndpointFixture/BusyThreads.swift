@@ -1,4 +1,4 @@
-// Busy threads: blocks all threads of a pool, so that tests can observe work that waits for a thread.
+// Keeps all threads of a pool busy, so that tests can observe work that waits for a thread.
 
 import Dispatch
 import NIOConcurrencyHelpers

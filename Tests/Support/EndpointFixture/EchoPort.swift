@@ -1,4 +1,4 @@
-// An echo port: a port with a small echo service, to test the gRPC transport without a database.
+// An echo port is a listening port with a small echo service. It tests the gRPC transport without a database.
 
 import FirestoreEndpoints
 import GRPCFraming

@@ -1,5 +1,5 @@
-// An engine port: a Firestore port over an engine in memory, whose clock the test sets. For tests of
-// behaviour that depends on time.
+// An engine port is a Firestore port over an engine in memory, whose clock the test sets. It serves tests of behaviour
+// that depends on time.
 
 import Access
 import FirestoreEngine

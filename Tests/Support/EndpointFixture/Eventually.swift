@@ -1,4 +1,5 @@
-// Waits for a condition by polling, for conditions without an event: a counter, or a response of the server.
+// Polls until a condition eventually holds. It serves conditions that no event reports: a counter, or a response of the
+// server.
 
 /// Polls until a condition holds, for at most 60 seconds.
 ///

@@ -1,10 +1,11 @@
-// Credentials of tests: tokens with an expiry, and policies given as closures.
+// Test credentials: tokens with an expiry. Also test policies that decide by a closure.
 
 import Access
 import Locking
 import RealtimeModel
 
-/// Verifies tokens of the form `UID` or `UID.EXPIRY`, with the expiry in seconds since 1970; `owner` is an administrator.
+/// Verifies tokens of the form `UID` or `UID.EXPIRY`, with the expiry in seconds since 1970. The token `owner` means an
+/// administrator.
 struct ExpiringTokens: CredentialVerifier {
   /// The clock in milliseconds since 1970.
   let now: @Sendable () -> Int64
@@ -20,7 +21,7 @@ struct ExpiringTokens: CredentialVerifier {
   }
 }
 
-/// A policy of a test for the Realtime Database.
+/// A policy for the Realtime Database that decides by a closure.
 struct TestTreePolicy: AccessPolicy {
   typealias Product = RealtimeAccess
 

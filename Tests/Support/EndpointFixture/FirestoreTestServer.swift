@@ -1,4 +1,4 @@
-// A Firestore test server is a complete server in this process with a gRPC client. It has helper functions
+// A Firestore test server is a complete server in the test's process, with a gRPC client. It has helper functions
 // for common requests.
 
 import FirestoreProtobuf

@@ -23,7 +23,7 @@ final class GRPCTestClient: Sendable {
 
   /// - Parameters:
   ///   - local: the address of this end of the connection.
-  ///   - window: the flow-control window of each stream in bytes; a small one tests back-pressure.
+  ///   - window: the flow-control window of each stream in bytes; a small one tests backpressure.
   static func connect(
     port: Int, from local: SocketAddress? = nil, tls: NIOSSLContext? = nil, window: Int = 1 << 20
   ) async throws -> GRPCTestClient {

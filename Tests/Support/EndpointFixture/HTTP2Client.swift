@@ -23,7 +23,7 @@ struct HTTP2Client {
     func next() async throws -> String { try await parts.next() }
 
     /// Waits for the status and the complete body. A reset after the end of the response is ignored.
-    func answer() async throws -> (status: String, body: String) {
+    func response() async throws -> (status: String, body: String) {
       let status = try await next()
       var body = ""
       while case let part = try await next(), part != "end" {

@@ -7,7 +7,7 @@ import NIOSSL
 import Ports
 
 enum HTTP2Connection {
-  /// - Parameter window: the flow-control window of each stream in bytes; a small one tests back-pressure.
+  /// - Parameter window: the flow-control window of each stream in bytes; a small one tests backpressure.
   static func open(
     _ port: Int, from local: SocketAddress? = nil, tls: NIOSSLContext?, window: Int
   ) async throws -> (channel: any Channel, multiplexer: NIOHTTP2Handler.StreamMultiplexer) {

@@ -1,4 +1,4 @@
-// A killed server is a process of the built server that tests end with SIGKILL, to simulate a crash.
+// A killed server is a process of the built server executable that tests end with SIGKILL, to simulate a crash.
 
 import Foundation
 import NIOCore

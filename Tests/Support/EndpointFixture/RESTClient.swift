@@ -1,4 +1,4 @@
-// Sends one REST request over a new connection, and parses the response.
+// A REST client that opens a new connection for each request, and parses the response.
 
 import HearthServer
 import JSON

@@ -100,7 +100,7 @@ final class RawConnection: Sendable {
     try? await channel.close().get()
   }
 
-  /// Marks the position next to the socket in the channel's pipeline, before TLS.
+  /// Marks the position in the channel's pipeline that is next to the socket, before the TLS handler.
   private final class SocketMarker: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
   }

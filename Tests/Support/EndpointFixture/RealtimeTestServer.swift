@@ -1,5 +1,5 @@
-// A Realtime Database test server is a port over an empty store in memory. Its clients are raw: tests write
-// and read the bytes of real sockets.
+// A Realtime Database test server is a port over an empty store in memory. Tests write and read the bytes of real
+// sockets.
 
 import Access
 import Logging
@@ -171,8 +171,8 @@ final class RawClient {
 
   func close() async { try? await channel.close().get() }
 
-  /// Waits for more bytes. Returns false at the end of the connection, and closes it if nothing arrives within a minute: a
-  /// server that does not end a connection then fails the test.
+  /// Waits for more bytes. Returns false at the end of the connection. If nothing arrives within a minute, closes the
+  /// connection, so that a server that does not end it fails the test.
   private func more() async -> Bool {
     let deadline = channel.eventLoop.scheduleTask(in: .seconds(60)) { [channel] in
       channel.close(promise: nil)

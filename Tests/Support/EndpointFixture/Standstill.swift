@@ -1,13 +1,13 @@
-// Waits until back-pressure has stopped a counter, for example of sent messages. No event reports a
-// standstill.
+// Waits for a standstill: backpressure has stopped a counter, for example the number of sent messages. No event reports
+// a standstill.
 
 /// Waits until a number has not changed during many round trips to the server. Counting round trips adapts
-/// the wait to the speed of the machine. If the wait ends too early, the returned number is too low; this
-/// makes a test less strict but never lets it fail.
+/// the wait to the speed of the machine. If the wait ends too early, the returned number is too low. The test is then
+/// less strict, but does not fail because of it.
 ///
 /// - Parameters:
 ///   - end: the wait ends immediately when the number reaches this value.
-///   - roundTrip: sends a request that the server answers in spite of the back-pressure.
+///   - roundTrip: sends a request that the server answers in spite of the backpressure.
 /// - Returns: the number at the end of the wait.
 func standstill(
   of count: () -> Int, below end: Int = .max, roundTrips: Int = 300, _ roundTrip: () async throws -> Void

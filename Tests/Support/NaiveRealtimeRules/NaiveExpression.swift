@@ -216,7 +216,7 @@ struct NaiveExpression {
   }
 }
 
-/// A search for a regular expression that tries every way through its instructions.
+/// A search for a regular expression that tries every path through its instructions.
 struct NaivePattern {
   private let pattern: Pattern
   private let text: [UInt32]

@@ -1,4 +1,4 @@
-// A query as the naive evaluator of rules sees it, with its forms for the server.
+// A query of the naive evaluator of rules, and its conversions to the forms that the server accepts.
 
 package import JSON
 package import RealtimeModel

@@ -1,5 +1,5 @@
-// A naive evaluator of Realtime Database rules, the reference of random comparisons. It decides over complete trees
-// by the text of the specification, and shares only the parser of expressions with the server.
+// A naive evaluator of Realtime Database rules. Random tests compare the server's decisions with it. It decides over
+// complete trees, follows the text of the specification, and shares only the parser of expressions with the server.
 
 package import JSON
 

@@ -1,4 +1,4 @@
-// Random JSON: values from a seed. Values that parsers often get wrong are frequent.
+// Generates random JSON values from a seed. Values that parsers often treat incorrectly are frequent.
 
 package import JSON
 

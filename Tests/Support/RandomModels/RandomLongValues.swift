@@ -1,5 +1,5 @@
-// Random values around the length at which index entries truncate text, 1,500 bytes. Many pairs are equal in
-// their first 1,500 bytes and differ after them, in the same text or in a later element.
+// Generates random long values, whose length is near 1,500 bytes. Index entries truncate text at that length. Many
+// pairs are equal in their first 1,500 bytes and differ after them, in the same text or in a later element.
 
 package import FirestoreModel
 

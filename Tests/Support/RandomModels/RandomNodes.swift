@@ -1,5 +1,5 @@
-// Random nodes: random values, paths and queries of the Realtime Database. Their keys use a small alphabet,
-// so that random operations often access the same locations.
+// Generates random nodes, paths and queries of the Realtime Database. Their keys use a small alphabet, so that random
+// operations often access the same locations.
 
 package import RealtimeModel
 
@@ -18,8 +18,8 @@ package struct RandomNodes {
 
   package mutating func key() -> String { RandomNodes.keys[below(RandomNodes.keys.count)] }
 
-  package mutating func path(_ most: Int = 3) -> Path {
-    Path(keys: (0..<below(most + 1)).map { _ in ChildKey(key()) })
+  package mutating func path(_ maximum: Int = 3) -> Path {
+    Path(keys: (0..<below(maximum + 1)).map { _ in ChildKey(key()) })
   }
 
   package mutating func leaf() -> LeafValue {

@@ -1,4 +1,4 @@
-// Random Firestore filters and queries for property tests. They use few different fields, so that they often
+// Generates random Firestore filters and queries for property tests. They use few different fields, so that they often
 // match random documents.
 
 package import FirestoreModel

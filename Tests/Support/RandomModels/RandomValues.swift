@@ -1,4 +1,4 @@
-// Random Firestore values for property tests, from a seed. Many of them are almost equal, which finds errors
+// Generates random Firestore values for property tests, from a seed. Many of them are almost equal, which finds errors
 // in comparisons: integers near the limit that a double represents exactly, strings of few characters, and
 // arrays and maps with common prefixes.
 

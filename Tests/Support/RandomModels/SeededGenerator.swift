@@ -1,4 +1,4 @@
-// The random generator of property tests: the same seed replays the same run on every machine.
+// The seeded random generator of property tests. The same seed gives the same run on every machine.
 
 /// A small seeded generator (SplitMix64).
 package struct SeededGenerator: RandomNumberGenerator {

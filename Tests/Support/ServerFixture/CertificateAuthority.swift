@@ -24,7 +24,7 @@ package struct CertificateAuthority {
   /// The authority's own certificate as PEM, which clients must trust.
   package var file: String { directory.appendingPathComponent("authority.pem").path }
 
-  /// Makes an authority with its own key, valid for a day.
+  /// Makes an authority with a new key, valid for a day.
   package init() throws {
     directory = FileManager.default.temporaryDirectory.appendingPathComponent(
       "authority-\(UUID().uuidString)")

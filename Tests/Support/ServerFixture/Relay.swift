@@ -46,7 +46,7 @@ package final class Relay: Sendable {
 
   /// Resets the count of bytes.
   ///
-  /// - Returns: the bytes relayed before.
+  /// - Returns: the number of bytes relayed since the last reset.
   @discardableResult
   package func takeTraffic() -> Traffic {
     state.withLockedValue { state in
@@ -108,7 +108,7 @@ package final class Relay: Sendable {
       }
   }
 
-  /// Whether bytes may be relayed now. If so, counts them.
+  /// Returns whether bytes may be relayed now, and counts them if they may.
   fileprivate func mayPass(_ bytes: Int, isFromServer: Bool) -> Bool {
     state.withLockedValue { state in
       if isFromServer, state.isHolding { return false }

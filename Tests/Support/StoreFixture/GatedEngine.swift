@@ -1,5 +1,5 @@
-// A gated storage engine in memory. Each commit passes a gate: tests close the gate to block commits, open
-// it, or make commits fail. Tests can also make reads of single rows fail.
+// A gated storage engine keeps its rows in memory. Each commit passes a gate: tests close the gate to block commits,
+// open it, or make commits fail. Tests can also make reads of single rows fail.
 
 package import Locking
 package import OrderedStore

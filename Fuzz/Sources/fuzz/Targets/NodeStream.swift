@@ -20,7 +20,7 @@ func fuzzNodeStream(_ input: UnsafeRawBufferPointer) throws {
   func take(_ event: NodeStreamReader.Event) {
     switch event {
     case .row(let keys, let leaf): node = node.setting(Path(keys: keys), to: leaf)
-    case .again(let keys): node = node.setting(Path(keys: keys), to: .empty)
+    case .repeated(let keys): node = node.setting(Path(keys: keys), to: .empty)
     case .priority(let keys, let leaf): node = node.setting(Path(keys: keys + [.priority]), to: leaf)
     }
   }

@@ -98,13 +98,13 @@ struct NumberedIndex: Hashable, Sendable {
 
   /// The rows of a document in the index.
   /// - Parameters:
-  ///   - isLimited: whether an entry above the size limit is an error. If false, a document with such an
+  ///   - enforcesSizeLimit: whether an entry above the size limit is an error. If false, a document with such an
   ///     entry gets no entries.
   ///   - admit: called with the number of entries and their bytes before any entry is built. It may throw to
   ///     reject them.
   /// - Throws: INVALID_ARGUMENT for an entry above the limit, and the errors of `admit`.
   func entries(
-    of fields: MapValue, at path: ResourcePath, isLimited: Bool = true,
+    of fields: MapValue, at path: ResourcePath, enforcesSizeLimit: Bool = true,
     admit: (_ count: Int, _ bytes: Int) throws(FirestoreError) -> Void
   ) throws(FirestoreError) -> [(Key, StoredValue)] {
     // For each field of the index, the encoded values that entries may have. Only an array with mode
@@ -122,7 +122,7 @@ struct NumberedIndex: Hashable, Sendable {
     guard !values.contains(where: \.isEmpty) else { return [] }
     let longest = values.reduce(0) { $0 + ($1.map(\.count).max() ?? 0) }
     guard longest <= EngineLimits.maximumCompositeEntryBytes else {
-      guard isLimited else { return [] }
+      guard enforcesSizeLimit else { return [] }
       throw .invalidArgument(
         "An entry of the document in the index of \(index.description) has \(longest) bytes; at most "
           + "\(EngineLimits.maximumCompositeEntryBytes) are allowed.")

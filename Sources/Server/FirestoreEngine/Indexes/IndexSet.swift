@@ -191,7 +191,7 @@ struct DocumentEntries {
     for index in group.composites {
       // Array elements combined with long values can be far larger than the document, so entries are counted
       // before they are built.
-      let entries = try index.entries(of: fields, at: path, isLimited: limits != nil) {
+      let entries = try index.entries(of: fields, at: path, enforcesSizeLimit: limits != nil) {
         more, size throws(FirestoreError) in
         count += more
         bytes += size

@@ -129,7 +129,7 @@ struct ImportedTree: Sendable {
         size += node.estimatedSize + (keys.last?.text.utf8.count ?? 0) + 4
         if node.containsDeferred { return deferred.append((keys, node)) }
         steps.append(.add(StagedRow(path: ImportedTree.row(keys), value: NodeEncoder.encode(node))))
-      case .again(let keys):
+      case .repeated(let keys):
         hasRepeats = true
         deferred.removeAll { $0.path.starts(with: keys) }
         conditionalPriorities.removeAll { $0.path.starts(with: keys) }

@@ -1,4 +1,4 @@
-// Automatic document ids, for new documents whose creator chooses no id.
+// Generates automatic ids for documents that are created without an id.
 
 /// Random document ids.
 public enum AutoID {
@@ -6,7 +6,7 @@ public enum AutoID {
 
   /// Returns 20 letters and digits, each equally likely.
   ///
-  /// The generator must be cryptographically secure where ids must neither collide nor be guessed. Tests pass a seeded
+  /// Pass a cryptographically secure generator, so that ids do not collide and cannot be guessed. Tests pass a seeded
   /// generator.
   public static func make(using random: inout some RandomNumberGenerator) -> String {
     var id: [UInt8] = []

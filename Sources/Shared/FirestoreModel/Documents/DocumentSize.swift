@@ -1,6 +1,6 @@
-// The size of a document, by Cloud Firestore's published formula.
+// Computes the size of a document by Cloud Firestore's published formula.
 
-/// The size formula, in which the limit of 1 MiB and storage are measured.
+/// Computes sizes in bytes. The limit of 1 MiB for a document and Cloud Firestore's storage use this measure.
 public enum DocumentSize {
   /// The size of a document in bytes: its name, its fields and 32 bytes.
   public static func of(_ name: DocumentName, _ fields: MapValue) -> Int {

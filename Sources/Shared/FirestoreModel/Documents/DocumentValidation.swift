@@ -1,4 +1,4 @@
-// Validates the contents of documents: once, before a write is applied. Stored documents need no further check.
+// Validates the contents of a document once, before a write is applied. Stored documents need no further check.
 //
 // Invariant: every error is INVALID_ARGUMENT, with Cloud Firestore's error message where it is known.
 
@@ -85,7 +85,7 @@ public enum DocumentValidation {
     switch value {
     case .null, .boolean, .integer, .double: break
     case .reference(let name):
-      // Parsed references are valid; a reference made from parts may not be.
+      // A parsed reference is within this limit, but a reference made from parts may exceed it.
       if name.description.utf8.count > Limits.documentNameBytes {
         throw .invalidArgument(
           "The reference in property \"\(property)\" is longer than \(Limits.documentNameBytes) bytes.")

@@ -1,8 +1,9 @@
-// A field mask selects the fields of a document that a read returns: a read's mask, or a query's projection.
+// A field mask selects the fields of a document that a read returns. It is the mask of a read or the projection of a
+// query.
 //
 // Invariant: paths are sorted and distinct, and none lies inside another. Therefore masks that keep the same fields are
-// equal. Projecting a document costs the smaller of its fields and the mask, times a logarithm. This bound matters
-// because clients send both, and one mask applies to many documents.
+// equal. Projecting n fields to m paths takes O(min(n, m)) binary searches. This bound matters because clients choose
+// both numbers, and one mask applies to many documents.
 
 /// The fields that a read returns. `__name__` selects no field.
 public struct FieldMask: Sendable {
@@ -13,7 +14,7 @@ public struct FieldMask: Sendable {
   public init(_ paths: [FieldPath]) {
     var kept: [FieldPath] = []
     // A path comes right before those inside it.
-    for path in paths.inOrder where !path.isDocumentID {
+    for path in paths.sortedIfNeeded where !path.isDocumentID {
       if let last = kept.last, path.hasPrefix(last) { continue }
       kept.append(path)
     }
@@ -45,7 +46,7 @@ extension FieldMask: Hashable, ExpressibleByArrayLiteral {
 }
 
 extension MapValue {
-  /// The fields that a mask selects, inside the maps that enclose them. Absent fields are left out.
+  /// The fields that a mask selects, inside the maps that enclose them. Absent fields are omitted.
   public func projected(to mask: FieldMask) -> MapValue { projected(to: mask.paths[...], depth: 0) }
 
   /// The fields that these paths select. The paths agree in their first `depth` names, and all are longer.
@@ -71,12 +72,12 @@ extension MapValue {
         rest = rest.dropFirst()
         continue
       }
-      let behind = rest.dropping(at: depth) { ComparisonOrder.compare(utf8: $0, name) != .descending }
+      let remaining = rest.dropping(at: depth) { ComparisonOrder.compare(utf8: $0, name) != .descending }
       if case .map(let map) = entry.value {
-        let inner = map.projected(to: rest[..<behind.startIndex], depth: depth + 1)
+        let inner = map.projected(to: rest[..<remaining.startIndex], depth: depth + 1)
         if !inner.isEmpty { result.append(Entry(key: entry.key, value: .map(inner))) }
       }
-      rest = behind
+      rest = remaining
     }
     return MapValue(sorted: result)
   }
@@ -101,10 +102,10 @@ extension ArraySlice<FieldPath> {
 
 extension [FieldPath] {
   /// The paths sorted. O(n) if they are sorted already.
-  var inOrder: [FieldPath] { zip(self, dropFirst()).allSatisfy { $0 <= $1 } ? self : sorted() }
+  var sortedIfNeeded: [FieldPath] { zip(self, dropFirst()).allSatisfy { $0 <= $1 } ? self : sorted() }
 
   /// The paths sorted, without repeats.
-  package var distinctInOrder: [FieldPath] {
+  package var sortedDistinct: [FieldPath] {
     if zip(self, dropFirst()).allSatisfy({ $0 < $1 }) { return self }
     var distinct: [FieldPath] = []
     for path in sorted() where path != distinct.last { distinct.append(path) }

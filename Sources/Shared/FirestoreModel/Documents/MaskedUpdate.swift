@@ -1,13 +1,14 @@
 // Applies a masked update to a document's fields, in one pass over the fields and the sorted mask.
 //
-// Invariant: the result equals setting or removing one path after the other, in any order. The order does not matter:
-// of two paths, one inside the other, the outer one decides. The cost is the fields plus the mask if the mask is
-// sorted, as in a `Write`. The bound matters because clients choose both sizes and other writes wait meanwhile.
+// Invariant: the result equals setting or removing one path after the other. The order does not matter: if one path
+// lies inside another, the outer path decides. For a sorted mask, as in a `Write`, the cost is proportional to the
+// number of fields plus the number of paths. The bound matters because clients choose both numbers, and other writes
+// wait during the update.
 
 extension MapValue {
   /// These fields after a masked update: sets the mask's paths that the update contains and removes the others.
   public func merging(_ update: MapValue, mask: [FieldPath]) -> MapValue {
-    MapValue.merge(self, update, mask.inOrder[...], depth: 0).fields
+    MapValue.merge(self, update, mask.sortedIfNeeded[...], depth: 0).fields
   }
 
   /// Merges the fields that sorted paths name. The paths agree in their first `depth` names.

@@ -1,4 +1,4 @@
-// The stored form of values, which comparisons use as well: times truncated to microseconds.
+// Converts values to the form in which they are stored and compared: times are truncated to microseconds.
 
 extension MapValue {
   /// These fields in stored form. Takes one pass, and copies only where a time has nanoseconds.
@@ -32,8 +32,8 @@ extension Value {
 }
 
 extension StructuredQuery {
-  /// This query with its operands and cursors in stored form, so that a query for a written value finds it.
-  public var comparable: StructuredQuery {
+  /// This query with its operands and cursors in stored form. A query for a value that was just written then finds it.
+  public var withStoredOperands: StructuredQuery {
     guard filter?.needsTruncation ?? false || startAt.needsTruncation || endAt.needsTruncation else {
       return self
     }

@@ -1,4 +1,4 @@
-// A bloom filter over document names, from which a client finds out which of its documents no longer match.
+// A bloom filter over document names. A client uses it to find the cached documents that no longer match a query.
 //
 // Invariant: the filter contains every inserted name; false positives are rare. Bit i of a name is
 // (h1 + i·h2) mod 2^64 mod size, where h1 and h2 are the little-endian halves of the name's MD5.
@@ -28,7 +28,7 @@ public struct BloomFilter: Hashable, Sendable {
   /// Makes an empty filter for `count` names, with about 20 bits a name: at most one false positive in 10,000.
   ///
   /// The number of bits is prime: the hashes of a name step through the bits by a fixed distance, which must not share
-  /// a factor with the size. It is at least about 64, since the rate is an average over several names.
+  /// a factor with the size. It is at least 64, because the rate of false positives is an average over several names.
   public init(expecting count: Int) {
     let bits = count == 0 ? 0 : BloomFilter.prime(from: max(count * 20, 64))
     bitmap = [UInt8](repeating: 0, count: (bits + 7) / 8)
@@ -67,7 +67,7 @@ public struct BloomFilter: Hashable, Sendable {
     }
   }
 
-  /// Whether a name may be in the set. False is certain.
+  /// Whether a name may be in the set. If the result is false, the name is not in the set.
   public func mightContain(_ name: String) -> Bool {
     guard bitCount > 0 else { return false }
     let hash = BloomHash(name)

@@ -1,7 +1,7 @@
-// MD5 (RFC 1321), with which existence filters distribute document names over their bits. It has no security
+// Computes MD5 (RFC 1321). Existence filters use it to distribute document names over their bits. It has no security
 // purpose.
 //
-// An implementation of our own, since an app would otherwise build a cryptographic library for this function alone
+// This module implements MD5 because an app would otherwise build a cryptographic library for this function alone
 // (docs/decisions/0028-hashes-of-the-protocols.md).
 
 /// Computes MD5.

@@ -1,4 +1,4 @@
-// Index bounds: the range of an index that holds the values of one kind. Range filters match only one kind.
+// Index bounds limit a scan of an index to the values of one kind, because a range filter matches only one kind.
 
 /// The bounds of the encodings of one kind of value.
 public enum IndexBounds {

@@ -1,4 +1,4 @@
-// Decodes index keys: skips values, reads ids and paths.
+// Decodes index keys. It skips the values and reads ids and paths.
 //
 // Invariant: the decoder never reads beyond its bytes. It returns nil for bytes that are not an encoding.
 
@@ -7,7 +7,7 @@ public struct IndexKeyDecoder: Sendable {
   private let bytes: [UInt8]
   /// The position of the next byte.
   public private(set) var position: Int
-  /// All bits set while reading a descending part, whose bytes are inverted.
+  /// The mask that is applied to each byte read. It inverts the bytes of a descending part.
   private var mask: UInt8 = 0
 
   /// Starts at a position in a key.
@@ -16,7 +16,7 @@ public struct IndexKeyDecoder: Sendable {
     self.position = position
   }
 
-  /// Whether everything has been read.
+  /// Whether all bytes have been read.
   public var isAtEnd: Bool { position >= bytes.count }
 
   /// Skips one value; false if there is none.

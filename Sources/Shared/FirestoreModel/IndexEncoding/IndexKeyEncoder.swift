@@ -1,10 +1,12 @@
 // Encodes values, names and field paths as index keys: bytes whose order is the database's order.
 //
-// Invariant: bytes of exact encodings compare as `Value.compare` does. Truncated text keeps the order, but different
-// text may have equal bytes. In an array or map, the bytes after truncated text do not keep the order; the first
-// `Limits.indexedValueBytes` bytes of any encoding do. So readers of an index check the documents again, and indexes
-// that are read in order store only these bytes of an array or map. `byteLimit` truncates all values at the same
-// length, so that no encoding is a prefix of another.
+// Invariants
+//   1. Bytes of exact encodings compare as `Value.compare` does.
+//   2. Truncated text keeps the order, but different text may have equal bytes. Therefore readers of an index check the
+//      documents again.
+//   3. The first `Limits.indexedValueBytes` bytes of any encoding keep the order. In an array or map, the bytes after
+//      truncated text do not. Therefore indexes that are read in order store only the first bytes of an array or map.
+//   4. No encoding is a prefix of another: `byteLimit` truncates all values at the same length.
 
 /// Builds an index key part by part.
 public struct IndexKeyEncoder: Sendable {
@@ -14,7 +16,7 @@ public struct IndexKeyEncoder: Sendable {
   /// The key so far.
   public private(set) var bytes: [UInt8]
 
-  /// Whether no value so far was truncated. If so, equal bytes mean equal values.
+  /// Whether all values so far are complete. Then equal bytes mean equal values.
   public private(set) var isExact = true
 
   /// Begins a key with a prefix.

@@ -1,8 +1,8 @@
-// Index tags: the format of index keys.
+// Index tags mark the parts of index keys. This file documents the format of index keys.
 //
 // Invariant: no encoding of a value, segment or path is a prefix of another. Therefore parts can follow each other in a
-// key, and inverting all bytes of a part reverses its order. `end` is below every tag, so a shorter array, map or path
-// sorts before its continuations.
+// key, and inverting all bytes of a part reverses its order. `end` is below every tag, so an array, map or path sorts
+// before the longer ones that begin with it.
 //
 //     null       10
 //     boolean    20, 00 | 01

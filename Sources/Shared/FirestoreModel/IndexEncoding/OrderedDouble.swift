@@ -1,4 +1,4 @@
-// Order-preserving encoding of doubles, with int64 values between them.
+// Encodes doubles and 64-bit integers so that their bytes sort by value.
 //
 // Invariant: equal numbers have equal bytes, and unequal numbers sort by value. An integer is encoded as the greatest
 // double not above it. Where doubles are coarser than integers (2^53 up to int64's range), the distance to that double
@@ -6,7 +6,7 @@
 
 /// The order-preserving form of doubles.
 enum OrderedDouble {
-  /// Bits that order as unsigned integers: NaN is 0, −0.0 is 0.0.
+  /// Bits that sort as unsigned integers: NaN is 0, and −0.0 has the bits of 0.0.
   static func bits(_ value: Double) -> UInt64 {
     if value.isNaN { return 0 }
     let bits = value == 0 ? 0 : value.bitPattern

@@ -1,7 +1,7 @@
-// Full names of documents, of collections and of parents of collections.
+// A document name is the full name of a document. This file also defines full names of collections and of their parents.
 //
-// Invariant: a `DocumentName` has a path with an even, non-zero number of segments, a `CollectionName` an
-// odd one, a `ParentName` an even one.
+// Invariant: the path of a `DocumentName` has an even, non-zero number of segments. The path of a `CollectionName` has
+// an odd number, the path of a `ParentName` an even number.
 
 /// The full name of a document: `projects/P/databases/D/documents/books/b1`.
 public struct DocumentName: Hashable, Sendable {

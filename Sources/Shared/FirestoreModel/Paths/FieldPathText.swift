@@ -1,14 +1,14 @@
-// Field paths as text: `a.b`, `` `a.b`.c ``.
+// Parses and formats field paths as text: `a.b`, `` `a.b`.c ``.
 //
-// A segment is `[a-zA-Z_][a-zA-Z_0-9]*`, or one or more characters between backticks, where a backslash escapes the
-// next character.
+// A segment is `[a-zA-Z_][a-zA-Z_0-9]*`, or one or more characters between backticks. Between backticks, a backslash
+// escapes the next character.
 
 extension FieldPath: CustomStringConvertible {
   /// Parses the text form.
   ///
   /// - Throws: INVALID_ARGUMENT with Cloud Firestore's error message.
   public init(parsing text: String) throws(FirestoreError) {
-    // Quotes and backslashes cost most with names of one byte: five bytes of text for two bytes of the path.
+    // A quoted name of one byte takes at most five bytes of text with its dot, but counts as two bytes of the path.
     guard text.utf8.count <= 3 * Limits.fieldPathBytes else { throw FieldPath.tooLong }
     guard let segments = FieldPath.split(text) else {
       throw .invalidArgument(
@@ -16,7 +16,7 @@ extension FieldPath: CustomStringConvertible {
           + "([a-zA-Z_][a-zA-Z_0-9]*), and quoted property paths must match regex "
           + "(`(?:[^`\\\\]|(?:\\\\.))+`).")
     }
-    // Quotes and backslashes do not count, so that every field that can be stored can be named.
+    // Quotes and backslashes do not count. Otherwise some fields that can be stored could not be named.
     guard segments.reduce(segments.count - 1, { $0 + $1.utf8.count }) <= Limits.fieldPathBytes else {
       throw FieldPath.tooLong
     }

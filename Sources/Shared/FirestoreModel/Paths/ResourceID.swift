@@ -1,6 +1,7 @@
-// Resource ids: the rules and the order of collection ids and document ids.
+// Validates and orders resource ids: collection ids and document ids.
 //
-// Invariant: `__id<n>__` with the canonical decimal of an int64 is a number and sorts before every string.
+// Invariant: an id `__id<n>__`, in which `<n>` is a 64-bit integer in canonical decimal form, is numeric. Numeric ids
+// sort before all other ids.
 
 /// The rules of a collection id or document id.
 public enum ResourceID {

@@ -3,8 +3,7 @@
 // Invariant: different queries have different canonical forms, since every string inside is quoted and escaped.
 
 extension NormalizedQuery {
-  /// The canonical form of the query. The projection comes last and only if there is one: clients that cache full
-  /// documents have none.
+  /// The canonical form of the query. A projection comes last. Clients that cache full documents send no projection.
   public var canonicalForm: String {
     var text = "\(parent)"
     if let selector {
@@ -48,7 +47,7 @@ extension Cursor {
 }
 
 extension Value {
-  /// A string that identifies the value: strictly equal values have the same string, other values another one.
+  /// A string that identifies the value. Two values have the same string exactly if they are strictly equal.
   public var canonicalText: String {
     switch self {
     case .null: "null"

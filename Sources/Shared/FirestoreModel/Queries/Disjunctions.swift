@@ -90,11 +90,11 @@ extension Filter {
     }
   }
 
-  /// The number of leaves of the tree: comparisons, tests, and empty composites, which cost as much.
-  var endCount: Int {
+  /// The number of comparisons, tests and empty composites in the tree. An empty composite costs as much as a test.
+  var terminalCount: Int {
     switch self {
     case .field, .unary: 1
-    case .composite(_, let parts): parts.isEmpty ? 1 : parts.reduce(0) { $0 + $1.endCount }
+    case .composite(_, let parts): parts.isEmpty ? 1 : parts.reduce(0) { $0 + $1.terminalCount }
     }
   }
 
@@ -132,7 +132,7 @@ extension Filter {
     }
   }
 
-  /// Whether a leaf is an inequality, whose field joins the order.
+  /// Whether a leaf is an inequality. The field of an inequality becomes part of the query's order.
   var isInequality: Bool {
     switch self {
     case .composite: false
@@ -143,7 +143,7 @@ extension Filter {
 }
 
 extension FieldFilter.Operator {
-  /// Whether the field of such a comparison joins the order.
+  /// Whether the comparison is an inequality. The field of an inequality becomes part of the query's order.
   public var isInequality: Bool {
     switch self {
     case .lessThan, .lessThanOrEqual, .greaterThan, .greaterThanOrEqual, .notEqual, .notIn: true

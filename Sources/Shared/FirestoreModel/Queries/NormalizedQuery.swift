@@ -1,4 +1,4 @@
-// A normalized query: valid and with its full order, as engines plan it and listeners match it.
+// A normalized query is valid and has its full order. Engines plan it, and listeners match documents against it.
 //
 // Invariant: `matches` and `compare` define the result of a query: all matching documents, sorted, then offset and
 // limit. Plans, indexes and caches must agree with them.
@@ -7,11 +7,11 @@
 public struct NormalizedQuery: Hashable, Sendable {
   /// The root or document whose collections are searched.
   public let parent: ParentName
-  /// The collections searched; nil for all directly under the parent.
+  /// The collections to search; nil for all collections directly under the parent.
   public let selector: StructuredQuery.CollectionSelector?
   /// The simplified condition, if any.
   public let filter: Filter?
-  /// The alternatives of the condition; a single empty alternative without a condition.
+  /// The alternatives of the condition. Without a condition, there is one empty alternative, which always matches.
   public let disjunctions: [[FilterTerm]]
   /// The full order; ends with `__name__`.
   public let orders: [StructuredQuery.Order]
@@ -33,7 +33,7 @@ public struct NormalizedQuery: Hashable, Sendable {
   /// - Throws: INVALID_ARGUMENT with Cloud Firestore's error message.
   public init(_ query: Query, limits: FirestoreLimits = .standard) throws(FirestoreError) {
     try query.validate(limits: limits)
-    let structured = query.structured.comparable
+    let structured = query.structured.withStoredOperands
     parent = query.parent
     selector = structured.from.first
     filter = structured.filter?.simplified

@@ -1,9 +1,9 @@
 // Completes the order of a query's results with its implicit parts.
 //
-// Invariant: a normalised order ends with `__name__`, so no two documents tie.
+// Invariant: a normalized order ends with `__name__`, so no two documents tie.
 
 extension StructuredQuery {
-  /// The explicit order; then every field with an inequality that is missing in it, in path order; then
+  /// The explicit order, completed by the fields of inequalities that it does not contain, in path order, and by
   /// `__name__`. The added fields have the direction of the last explicit field.
   public var normalizedOrder: [Order] {
     var orders = orderBy
@@ -17,12 +17,13 @@ extension StructuredQuery {
     return orders
   }
 
-  /// The query with the aggregated fields added to its order, before `__name__`, by name, in the last order's
-  /// direction.
+  /// The query with the aggregated fields added to its order. They are sorted by path, precede `__name__`, and have the
+  /// direction of the last explicit field.
   ///
   /// The order decides which documents an aggregation with a limit includes. Google's system tests of sums with limits
-  /// require this order; the order among several fields is not documented. A query whose order ends with `__name__`
-  /// stays as it is, and so does a query with cursor values, which belong to the explicit order.
+  /// require this order; the order among several fields is not documented. The query is returned unchanged if its
+  /// explicit order contains `__name__`, if it has a nearest-neighbour search, or if it has cursor values, which belong
+  /// to the explicit order.
   public func ordered(byAggregated fields: [FieldPath]) -> StructuredQuery {
     guard startAt?.values.isEmpty ?? true, endAt?.values.isEmpty ?? true, findNearest == nil,
       !orderBy.contains(where: { $0.field.isDocumentID })
@@ -37,8 +38,8 @@ extension StructuredQuery {
     return result
   }
 
-  /// The query with all directions reversed and the cursors exchanged. Clients send it for a limit to the last
-  /// results, and reverse the results.
+  /// The query with all directions reversed and the cursors exchanged. For a limit to the last results, clients send
+  /// the reversed query and reverse its results.
   public var reversed: StructuredQuery {
     var result = self
     result.orderBy = normalizedOrder.map { Order($0.field, $0.direction.reversed) }

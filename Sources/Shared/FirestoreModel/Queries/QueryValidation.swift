@@ -27,7 +27,7 @@ extension Query {
     if query.offset < 0 { throw .invalidArgument("offset is negative") }
     if let limit = query.limit, limit < 0 { throw .invalidArgument("limit is negative") }
     // This check comes first, since later checks may cost more than one pass over the filters.
-    let parts = (query.filter?.endCount ?? 0) + query.orderBy.count + (parent.path.isEmpty ? 0 : 1)
+    let parts = (query.filter?.terminalCount ?? 0) + query.orderBy.count + (parent.path.isEmpty ? 0 : 1)
     if parts > limits.filtersAndOrders {
       throw .invalidArgument("The query has more than \(limits.filtersAndOrders) filters and orders.")
     }
@@ -130,14 +130,14 @@ extension Query {
     }
   }
 
-  /// Cloud Firestore rejects an equality on `__name__` with a range on another field, unless `__name__` has a range as
-  /// well.
+  /// Rejects an equality on `__name__` together with a range on another field, as Cloud Firestore does. The combination
+  /// is valid if `__name__` has a range as well.
   private func validateKey(_ conjuncts: [Filter]) throws(FirestoreError) {
-    var namesOne = false
+    var hasKeyEquality = false
     for case .field(let filter) in conjuncts where filter.field.isDocumentID && filter.op == .equal {
-      namesOne = true
+      hasKeyEquality = true
     }
-    guard namesOne else { return }
+    guard hasKeyEquality else { return }
     let ranges = conjuncts.filter(\.isInequality).compactMap(\.field)
     if !ranges.isEmpty, !ranges.contains(where: \.isDocumentID) {
       throw .invalidArgument(
@@ -160,8 +160,8 @@ extension Query {
   private func validate(_ cursor: Cursor?) throws(FirestoreError) {
     guard let cursor else { return }
     let orders = structured.normalizedOrder
-    // Implicit orders count, as in the hosted product: aggregations of the SDKs omit them, and keep a document's name as the
-    // last value. Google's emulator counts explicit orders only.
+    // Implicit orders count, as in the hosted product. The SDKs omit implicit orders from an aggregation's query, but
+    // keep the document's name as the last cursor value. Google's emulator counts explicit orders only.
     if cursor.values.count > orders.count {
       throw .invalidArgument("Cursor has too many values.")
     }

@@ -91,9 +91,9 @@ public struct StructuredQuery: Hashable, Sendable {
 
 /// A position in a query's order: a prefix of the order's values, before or after the documents that have them.
 public struct Cursor: Hashable, Sendable {
-  /// Values for the first fields of the normalised order; a reference for `__name__`.
+  /// Values for the first fields of the normalized order. The value for `__name__` is a reference.
   public var values: [Value]
-  /// Whether the position is just before the documents with these values, or just after.
+  /// Whether the position is directly before the documents with these values; otherwise it is directly after them.
   public var before: Bool
 
   /// Makes a cursor.

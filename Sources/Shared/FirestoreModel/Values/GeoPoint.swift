@@ -1,4 +1,4 @@
-// A geo point: a geographic point.
+// A geo point: a position on Earth as a value of a field.
 
 /// A latitude and a longitude in degrees.
 public struct GeoPoint: Sendable {

@@ -1,5 +1,5 @@
-// Formats and parses timestamps (RFC 3339) as proto3's JSON does: 0, 3, 6 or 9 digits of a second are written, any
-// offset is read.
+// Formats and parses timestamps (RFC 3339) as proto3's JSON does. It writes 0, 3, 6 or 9 fractional digits, and reads
+// any offset from UTC.
 
 extension Timestamp {
   /// The timestamp in UTC, with as many groups of three digits as necessary.

@@ -1,7 +1,7 @@
-// The total order of all values, across types, for queries, indexes and cursors.
+// Compares values of all types in one total order, for queries, indexes and cursors.
 //
-// Invariant: `compare` is a total preorder; `.same` is query equality (1 = 1.0, 0.0 = −0.0, NaN = NaN).
-// `IndexEncoding` must order its bytes the same way.
+// Invariant: `compare` is a total preorder; `.same` is query equality (1 = 1.0, 0.0 = −0.0, NaN = NaN). The bytes of
+// `IndexKeyEncoder` must sort in the same order.
 
 extension Value {
   /// Compares two values in the database's order across types.

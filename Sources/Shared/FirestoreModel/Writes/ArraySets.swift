@@ -1,7 +1,8 @@
 // Set operations on arrays, for the array transforms. Equality is query equality (1 = 1.0); the array keeps its order.
 //
 // Invariant: the cost is one binary search in the sorted operand for each element of this array. The bound matters
-// because clients choose both sizes and other writes wait meanwhile. A few operands typically change a long array.
+// because clients choose both sizes, and other writes wait during the operation. Typically the array is long and the
+// operand short.
 
 extension [Value] {
   /// This array, followed by each of `elements` that it does not contain. Equal elements are appended once.

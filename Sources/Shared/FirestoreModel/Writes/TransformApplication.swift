@@ -1,4 +1,4 @@
-// Applies field transforms: computes a field's new value.
+// Applies a field transform: computes the field's new value from its current value.
 //
 // Invariant: the result depends only on the field's value, the operand and the request time, so that replaying a commit
 // gives the same document.

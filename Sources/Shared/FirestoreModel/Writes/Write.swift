@@ -19,9 +19,9 @@ public struct Write: Hashable, Sendable {
 
   /// The operation.
   public var operation: Operation
-  /// The fields that an update changes: sets those that the update contains and deletes the others. Nil replaces the
-  /// complete document. The initialiser sorts the paths and removes repeats, so that this work is not done while other
-  /// writes wait.
+  /// The fields that an update changes. Those that the update contains are set, and the others are deleted. Nil replaces
+  /// the complete document. The initializer sorts the paths and removes repeats, so that applying the write, for which
+  /// other writes wait, need not sort them.
   public var mask: [FieldPath]?
   /// Transforms to apply after an update's fields, in order.
   public var transforms: [FieldTransform]
@@ -34,7 +34,7 @@ public struct Write: Hashable, Sendable {
     precondition: Precondition? = nil
   ) {
     self.operation = operation
-    self.mask = mask?.distinctInOrder
+    self.mask = mask?.sortedDistinct
     self.transforms = transforms
     self.precondition = precondition
   }

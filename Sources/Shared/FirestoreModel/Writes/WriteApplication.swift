@@ -1,6 +1,7 @@
-// Validates writes and applies them to a document, alike on the server and in a client's cache.
+// Validates writes and applies them to a document. The server and clients' caches use the same code.
 //
-// Invariant: the fields of an update apply first, then the transforms in order. Each sees the results of those before.
+// Invariant: the fields of an update apply first, then the transforms in order. Each transform receives the result of
+// the transforms before it.
 
 extension Write {
   /// The result of applying a write to a document.
@@ -109,9 +110,11 @@ extension Write {
     case .verify:
       try rejectUpdateParts("verify")
       if precondition == nil { throw .invalidArgument("A verify of \(document) must have a precondition.") }
-    case .transform(_, let own):
+    case .transform(_, let transforms):
       try rejectUpdateParts("transform")
-      if own.isEmpty { throw .invalidArgument("a transform must specify at least one field transform.") }
+      if transforms.isEmpty {
+        throw .invalidArgument("a transform must specify at least one field transform.")
+      }
     }
     let transforms = allTransforms
     for transform in transforms { try transform.validate(limits: limits) }

@@ -1,9 +1,9 @@
-// Checks the writes of one commit against each other: sequences of writes to one document that fail in every state of the
-// database. Google's emulator rejects the same sequences.
+// Checks the sequence of writes in one commit. Some sequences of writes to one document fail whatever the database
+// contains, and are rejected before the commit runs. Google's emulator rejects the same sequences.
 
 extension Collection where Element == Write {
-  /// Checks two rules of a commit. A document that one write verifies has no other write. A document that one write
-  /// creates has no earlier write that creates or updates it.
+  /// Checks two rules of a commit. If a write verifies a document, no other write may address it. If a write creates a
+  /// document, no earlier write may create or update it.
   ///
   /// - Throws: INVALID_ARGUMENT for the first such write.
   public func validateSequence() throws(FirestoreError) {

@@ -1,4 +1,4 @@
-// Decodes requests for aggregations without the generated messages, which do not keep all field names distinct
+// Decodes requests for aggregations without the generated messages, which treat some different field names as equal
 // (see QueryDecoding).
 
 public import FirestoreModel
@@ -14,7 +14,9 @@ public struct RunAggregationQueryRequest: Hashable, Sendable {
   /// The requested explanation.
   public var explain = ExplainMode.none
 
-  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  /// Decodes a request, without keeping a reference to its bytes.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the request is malformed.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
     while let tag = try reader.nextTag() {

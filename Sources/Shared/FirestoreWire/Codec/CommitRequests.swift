@@ -1,5 +1,5 @@
 // Decodes requests with writes, without the generated messages. These requests are the most frequent, and the generated
-// messages do not keep all field names distinct (see WriteDecoding).
+// messages treat some different field names as equal (see WriteDecoding).
 
 public import FirestoreModel
 
@@ -12,7 +12,9 @@ public struct CommitRequest: Hashable, Sendable {
   /// The transaction's token; nil outside of transactions.
   public var transaction: [UInt8]?
 
-  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  /// Decodes a request, without keeping a reference to its bytes.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the request is malformed.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
     while let tag = try reader.nextTag() {
@@ -32,8 +34,8 @@ public struct CommitRequest: Hashable, Sendable {
 }
 
 extension CommitRequest {
-  /// The database and the transaction of a malformed request, from the fields before the malformed part. Nil if no
-  /// transaction is among them.
+  /// The database and the transaction of a malformed request. Only the fields before the malformed part are read. The
+  /// result is nil if they contain no transaction.
   public static func transaction(
     in bytes: UnsafeRawBufferPointer
   ) -> (database: String, token: [UInt8])? {
@@ -49,7 +51,7 @@ extension CommitRequest {
         }
       }
     } catch {
-      // The fields before the malformed part count.
+      // The fields before the malformed part were read.
     }
     return token.isEmpty ? nil : (database, token)
   }
@@ -62,7 +64,9 @@ public struct BatchWriteRequest: Hashable, Sendable {
   /// The writes in order.
   public var writes: [Write] = []
 
-  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  /// Decodes a request, without keeping a reference to its bytes.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the request is malformed.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
     while let tag = try reader.nextTag() {
@@ -89,7 +93,9 @@ public struct WriteStreamRequest: Hashable, Sendable {
   /// The last token that the client received; empty for none.
   public var streamToken: [UInt8] = []
 
-  /// Reads a message; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  /// Decodes a message, without keeping a reference to its bytes.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the message is malformed.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
     while let tag = try reader.nextTag() {

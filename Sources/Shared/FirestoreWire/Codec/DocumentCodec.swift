@@ -76,7 +76,7 @@ extension ProtobufReader {
 
   /// Reads a `Document` message to its end.
   ///
-  /// - Parameter earlier: the name in an earlier occurrence of the field, which counts if this message has none.
+  /// - Parameter earlier: the name in an earlier occurrence of the field. It applies if this message has no name.
   mutating func document(named earlier: DocumentName?) throws(FirestoreError) -> Document {
     var name = earlier
     var entries: [MapValue.Entry] = []

@@ -1,5 +1,5 @@
-// Decodes requests that write one document and return it, without the generated messages, which do not keep all field
-// names distinct (see WriteDecoding).
+// Decodes requests that write one document and return it, without the generated messages, which treat some different
+// field names as equal (see WriteDecoding).
 
 public import FirestoreModel
 
@@ -18,7 +18,9 @@ public struct CreateDocumentRequest: Hashable, Sendable {
   /// The fields to return; nil for all.
   public var mask: FieldMask?
 
-  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  /// Decodes a request, without keeping a reference to its bytes.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the request is malformed.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
     var mask: MaskPaths?
@@ -56,7 +58,9 @@ public struct UpdateDocumentRequest: Hashable, Sendable {
   /// The condition on the existing document.
   public var precondition: Precondition?
 
-  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  /// Decodes a request, without keeping a reference to its bytes.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the request is malformed.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
     var updateMask: MaskPaths?
@@ -84,7 +88,7 @@ public struct UpdateDocumentRequest: Hashable, Sendable {
 }
 
 extension ProtobufReader {
-  /// The name, unparsed, and the fields of a `Document` message.
+  /// Reads a `Document` message. Returns its name as it was sent, and its fields.
   fileprivate mutating func namedFields() throws(FirestoreError) -> (String, MapValue) {
     var name = ""
     var entries: [MapValue.Entry] = []

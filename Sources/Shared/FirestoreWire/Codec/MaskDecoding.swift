@@ -4,15 +4,15 @@ import FirestoreModel
 
 /// Collects the paths of a mask or projection, which may occur several times in a message.
 ///
-/// Invariant: repeated paths take up no more memory than the distinct paths, or 1,024 paths. A small compressed request
-/// may repeat a path millions of times.
+/// Invariant: the collected paths never exceed 1,024 or twice the number of distinct paths. The bound matters because
+/// a small compressed request may repeat a path millions of times.
 struct MaskPaths {
-  /// The use of a mask.
+  /// The use of a mask, which decides about paths that no document can have.
   enum Use {
-    /// Ignores paths that no document can have: they select nothing and take up much more memory than their text. A
-    /// mask of only such paths is an empty mask.
+    /// Ignores paths with more names than any document has levels. They select nothing, and take up much more memory
+    /// than their text. A mask of only such paths is an empty mask.
     case read
-    /// Keeps all paths, since invalid paths are rejected.
+    /// Keeps all paths, since a write with an invalid path is rejected.
     case write
   }
 
@@ -31,7 +31,7 @@ struct MaskPaths {
     if use == .read, path.count > MaskPaths.maximumReadableNames { return }
     paths.append(path)
     guard paths.count >= bound else { return }
-    paths = paths.distinctInOrder
+    paths = paths.sortedDistinct
     bound = max(MaskPaths.minimumBound, 2 * paths.count)
   }
 }

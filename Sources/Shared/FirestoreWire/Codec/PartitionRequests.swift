@@ -1,4 +1,4 @@
-// Decodes requests to partition a query without the generated messages, which do not keep all field names distinct
+// Decodes requests to partition a query without the generated messages, which treat some different field names as equal
 // (see QueryDecoding).
 
 public import FirestoreModel
@@ -18,7 +18,9 @@ public struct PartitionRequest: Hashable, Sendable {
   /// The time of the state to read; nil for the current state.
   public var readTime: Timestamp?
 
-  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  /// Decodes a request, without keeping a reference to its bytes.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the request is malformed.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
     while let tag = try reader.nextTag() {

@@ -1,4 +1,4 @@
-// Decodes requests with queries, without the generated messages, which do not keep all field names distinct (see
+// Decodes requests with queries, without the generated messages, which treat some different field names as equal (see
 // QueryDecoding).
 
 public import FirestoreModel
@@ -14,7 +14,9 @@ public struct RunQueryRequest: Hashable, Sendable {
   /// The requested explanation.
   public var explain = ExplainMode.none
 
-  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  /// Decodes a request, without keeping a reference to its bytes.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the request is malformed.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
     while let tag = try reader.nextTag() {
@@ -55,7 +57,7 @@ public struct ListenStreamRequest: Sendable {
   public struct Target: Sendable {
     /// The target id; 0 if the server is to choose it.
     public var id: Int32 = 0
-    /// The query or documents; an error if they are invalid, which affects only this target.
+    /// The query or documents. If they are invalid, the result is an error, which affects only this target.
     public var selection: Result<Selection, FirestoreError> = .failure(
       .unimplemented("The target must be a query or documents; other targets are not implemented."))
     /// The resume token; nil if none was sent.
@@ -81,7 +83,9 @@ public struct ListenStreamRequest: Sendable {
   /// The change; nil if none was sent.
   public var change: Change?
 
-  /// Reads a request; INVALID_ARGUMENT if it is malformed. The bytes are not kept.
+  /// Decodes a request, without keeping a reference to its bytes.
+  ///
+  /// - Throws: INVALID_ARGUMENT if the request is malformed.
   public init(decoding bytes: UnsafeRawBufferPointer) throws(FirestoreError) {
     var reader = ProtobufReader(bytes)
     while let tag = try reader.nextTag() {

@@ -1,9 +1,10 @@
 // Decodes values directly into the model, without the generated messages.
 //
-// Invariant: decoded values are well formed: valid UTF-8, parsed references, one value each. The model's validation
-// decides whether they can be stored. A map that is marked as a vector becomes a vector. In a client's cache, a map
-// that is marked as a pending server timestamp becomes one. A map with a malformed mark stays a map; validation rejects
-// its reserved key.
+// Invariant: decoded values are well formed: they have valid UTF-8 and parsed references. The model's validation
+// decides whether they can be stored.
+//
+// The field `__type__` of a map marks a vector or, in a client's cache, a pending server timestamp. The decoder
+// converts such a map to the marked type. A map with a malformed mark stays a map; validation rejects its reserved key.
 
 public import FirestoreModel
 
@@ -34,7 +35,7 @@ extension ProtobufReader {
       case 6:
         var nested = try message(tag)
         value = ProtobufReader.merged(
-          value, ProtobufReader.unmarked(try nested.map(at: 1, depth: depth + 1)))
+          value, ProtobufReader.valueOfMarkedMap(try nested.map(at: 1, depth: depth + 1)))
       case 8:
         var nested = try message(tag)
         if case .geoPoint(let earlier)? = value {
@@ -171,8 +172,8 @@ extension ProtobufReader {
     return point
   }
 
-  /// The vector or pending server timestamp that a marked map represents; any other map unchanged.
-  static func unmarked(_ map: MapValue) -> Value {
+  /// The vector or pending server timestamp if the map is marked as one by `__type__`; any other map unchanged.
+  static func valueOfMarkedMap(_ map: MapValue) -> Value {
     guard map.count >= 2, map.count <= 3, case .string(let mark)? = map["__type__"] else { return .map(map) }
     if mark == "server_timestamp", case .timestamp(let time)? = map["__local_write_time__"] {
       return .pendingServerTimestamp(

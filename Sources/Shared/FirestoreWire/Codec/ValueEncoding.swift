@@ -80,7 +80,7 @@ extension ProtobufWriter {
     lengthPrefix(number, since: mark)
   }
 
-  /// Writes a vector: a map with a mark and an array of doubles.
+  /// Writes a vector: a map with the mark `__type__` and an array of doubles.
   private mutating func vector(_ numbers: [Double]) {
     let whole = count
     let entry = count
@@ -99,7 +99,7 @@ extension ProtobufWriter {
     lengthPrefix(6, since: whole)
   }
 
-  /// Writes a pending server timestamp: a map with a mark, which occurs only in a client's cache.
+  /// Writes a pending server timestamp, which occurs only in a client's cache: a map with the mark `__type__`.
   private mutating func pending(_ pending: PendingServerTimestamp) {
     var map: MapValue = [
       "__type__": "server_timestamp", "__local_write_time__": .timestamp(pending.localWriteTime),

@@ -4,7 +4,7 @@ public import FirestoreModel
 public import FirestoreProtobuf
 
 extension BloomFilter {
-  /// The filter in a message; nil if its numbers are inconsistent, which counts as no filter.
+  /// The filter in a message; nil if its numbers are inconsistent. The caller then proceeds without a filter.
   public init?(_ message: Google_Firestore_V1_BloomFilter) {
     self.init(
       bitmap: [UInt8](message.bits.bitmap), padding: Int(message.bits.padding),

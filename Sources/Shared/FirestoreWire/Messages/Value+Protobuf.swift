@@ -35,7 +35,7 @@ extension Value {
     case .geoPointValue(let point):
       self = .geoPoint(GeoPoint(latitude: point.latitude, longitude: point.longitude))
     case .arrayValue(let array): self = .array(try [Value](array))
-    case .mapValue(let map): self = ProtobufReader.unmarked(try MapValue(map.fields))
+    case .mapValue(let map): self = ProtobufReader.valueOfMarkedMap(try MapValue(map.fields))
     case .fieldReferenceValue: throw Value.notStorable("field_reference_value")
     case .variableReferenceValue: throw Value.notStorable("variable_reference_value")
     case .functionValue: throw Value.notStorable("function_value")

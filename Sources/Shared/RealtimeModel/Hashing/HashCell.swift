@@ -17,8 +17,8 @@ final class HashCell: @unchecked Sendable {
   private let mutex: UnsafeMutablePointer<pthread_mutex_t>
   private var value: String?
 
-  /// The minimum size, in JSON bytes, of nodes that cache their hash. For smaller nodes, hashing again costs less than
-  /// the memory of a cell.
+  /// The minimum size, in JSON bytes, of nodes that cache their hash. Hashing a smaller node again costs less than the
+  /// memory of a cell.
   static let minimumSize = 512
 
   static func make(forSize size: Int) -> HashCell? { size < minimumSize ? nil : HashCell() }

@@ -1,11 +1,11 @@
-// Computes range merges, which replace the ranges of a peer's value that differ from this node. Also applies them.
+// Computes and applies range merges. They replace the ranges of a peer's value that differ from this node.
 
 extension Node {
   /// The range merges that turn a peer's value into this node.
   ///
   /// - Parameter hash: the compound hash of the peer's value.
   /// - Returns: nil if sending the complete value is cheaper or necessary. An empty list means that all ranges are
-  ///   equal. The values may still differ in a priority that the peer's hash does not cover.
+  ///   equal. Even then, the values may differ in a priority that the peer's hash does not cover.
   public func rangeMerges(against hash: CompoundHash) -> [RangeMerge]? {
     var visited = 0
     return rangeMerges(against: hash, visited: &visited)
@@ -37,10 +37,10 @@ extension Node {
     }
     if !merges.isEmpty {
       var path = Path.root
-      var unseen: [RangeMerge] = []
-      addUnseenPriorities(&unseen, apartFrom: merges, at: &path)
-      for merge in unseen { size += 2 * (merge.end?.keyBytes ?? 0) + 40 }
-      merges = (merges + unseen).sorted { a, b in
+      var unhashed: [RangeMerge] = []
+      addUnhashedPriorities(&unhashed, apartFrom: merges, at: &path)
+      for merge in unhashed { size += 2 * (merge.end?.keyBytes ?? 0) + 40 }
+      merges = (merges + unhashed).sorted { a, b in
         guard let first = a.start else { return b.start != nil }
         return b.start.map { first < $0 } ?? false
       }
@@ -52,37 +52,37 @@ extension Node {
   private func isWorthwhile(_ size: Int) -> Bool { size * 10 <= estimatedSize * 9 + 1_000 }
 
   /// Adds merges that remove priorities which the peer's hash does not cover. Mobile clients do not hash the priority
-  /// of an object if none of its keys sorts after `.priority`. So where this node has no priority, the peer may still
-  /// have one. Each added merge has an interval that contains only that priority.
-  private func addUnseenPriorities(
-    _ unseen: inout [RangeMerge], apartFrom merges: [RangeMerge], at path: inout Path
+  /// of an object if none of its keys sorts after `.priority`. Therefore the peer may have a priority where this node
+  /// has none. Each added merge has an interval that contains only that priority.
+  private func addUnhashedPriorities(
+    _ unhashed: inout [RangeMerge], apartFrom merges: [RangeMerge], at path: inout Path
   ) {
     guard case .children = content else { return }
     let priorityPath = path.child(.priority)
-    if priority == nil, !merges.replace(priorityPath), !isSeen(apartFrom: merges, at: path) {
+    if priority == nil, !merges.replace(priorityPath), !isPriorityHashed(apartFrom: merges, at: path) {
       var start = path
       forEachChildReversed(from: .priority) { key, child in
         start = child.lastPath(from: path.child(key))
         return false
       }
-      unseen.append(RangeMerge(start: start, end: priorityPath, updates: .empty))
+      unhashed.append(RangeMerge(start: start, end: priorityPath, updates: .empty))
     }
     forEachChild { key, child in
       path.keys.append(key)
-      child.addUnseenPriorities(&unseen, apartFrom: merges, at: &path)
+      child.addUnhashedPriorities(&unhashed, apartFrom: merges, at: &path)
       path.keys.removeLast()
       return true
     }
   }
 
-  /// Whether the peer surely has a child here that sorts after the priority, so that its hash would cover a priority.
-  private func isSeen(apartFrom merges: [RangeMerge], at path: Path) -> Bool {
-    var isSeen = false
+  /// Whether the peer certainly hashed a priority here, because it has a child that sorts after `.priority`.
+  private func isPriorityHashed(apartFrom merges: [RangeMerge], at path: Path) -> Bool {
+    var isHashed = false
     forEachChild(from: .priority) { key, child in
-      isSeen = !merges.replace(child.firstLeaf(from: path.child(key)))
-      return !isSeen
+      isHashed = !merges.replace(child.firstLeaf(from: path.child(key)))
+      return !isHashed
     }
-    return isSeen
+    return isHashed
   }
 
   private func firstLeaf(from path: Path) -> Path {
@@ -113,7 +113,7 @@ extension Node {
     walkRanges(
       &walk,
       willAdd: { walk in
-        // The peer's range ends before this leaf, at a leaf that this value does not have. So the range differs.
+        // The peer's range ends before this leaf, at a leaf that this value does not have. Therefore the range differs.
         while current < hash.paths.count, hash.paths[current] < walk.path {
           current += 1
           walk.discard()
@@ -159,7 +159,7 @@ extension Node {
       path.keys.removeLast()
       result = result.settingChild(key, to: now)
     }
-    // A priority counts as a child, even of a leaf. So an interval that starts at a leaf contains the leaf's priority.
+    // A priority counts as a child, even of a leaf. An interval that starts at a leaf therefore contains its priority.
     guard priority != nil || updates.priority != nil else { return result }
     path.keys.append(.priority)
     let before = priority.map { Node.leaf($0.leafValue) } ?? .empty
@@ -170,8 +170,8 @@ extension Node {
   }
 }
 
-/// Extracts the part of a value inside one interval. Does not visit nodes outside of the interval. So the total cost of
-/// all intervals is proportional to their contents and the paths to their ends.
+/// Extracts the part of a value inside one interval. It does not visit nodes outside of the interval. Therefore the
+/// total cost of all intervals is proportional to their contents and the paths to their ends.
 private struct IntervalSlice {
   private let start: Path?
   private let end: Path?

@@ -1,6 +1,6 @@
-// The simple hash of a node. With it a client and the server find out whether they have the same value, without sending
-// the value. The hashed text contains a leaf's type and value, or an object's children in default order with their
-// hashes.
+// Computes the simple hash of a node. A client and the server compare their hashes to find out whether they have the
+// same value, without sending it. The hashed text contains a leaf's type and value, or an object's children in default
+// order with their hashes.
 
 import JSON
 
@@ -27,7 +27,8 @@ extension Node {
     return containsFullyPrioritizedObject && TextOrder.equal(keyOrderedHash, candidate)
   }
 
-  /// Compares like ``matches(hash:)``, but hashes at most about `bytes` bytes. Returns nil if it had to hash more.
+  /// Compares like ``matches(hash:)``, but hashes at most about `bytes` bytes. Returns nil if the comparison would have
+  /// to hash more.
   public func matches(hash candidate: String, hashingAtMost bytes: Int) -> Bool? {
     guard unhashedBytes(atMost: bytes) <= bytes else { return nil }
     if TextOrder.equal(hash, candidate) { return true }

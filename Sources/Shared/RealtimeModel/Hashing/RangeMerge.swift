@@ -1,6 +1,6 @@
 // A range merge replaces the part of a value between two paths. The server sends it in response to a compound hash.
 
-/// One interval of a value, and its new contents.
+/// Replaces one interval of a value by new contents.
 public struct RangeMerge: Sendable, Equatable {
   /// The path after which the interval starts; nil for the start of the value. A leaf at this path is outside of the
   /// interval. Descendants of the path are inside.

@@ -71,9 +71,9 @@ struct RangeText {
 extension Node {
   /// Visits the leaves in order of their paths. `visit` runs after each leaf; the visit ends if it returns false.
   ///
-  /// An object's priority is visited as a child named `.priority`, in key order. Firebase's mobile clients leave it out
-  /// if no key sorts after it. Then one of their ranges differs although nothing changed, which costs a merge. Leaving
-  /// the priority out here too would hide changes of it.
+  /// An object's priority is visited as a child named `.priority`, in key order. Firebase's mobile clients omit it if no
+  /// key sorts after it. Then one of their ranges differs although nothing changed, and the server sends an unnecessary
+  /// merge. If the server also omitted the priority, changes of it would not be found.
   ///
   /// - Parameter willAdd: runs before a leaf is added, when its path is known.
   @discardableResult

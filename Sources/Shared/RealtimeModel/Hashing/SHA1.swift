@@ -1,6 +1,7 @@
-// SHA-1 (RFC 3174), by which the protocol's hashes compare values. It protects nothing: a collision only hides a change.
+// Computes SHA-1 (RFC 3174), with which the protocol compares values. It has no security purpose: a collision only
+// hides a change.
 //
-// An implementation of our own, since an app would otherwise build a cryptographic library for this function alone
+// This module implements SHA-1 because an app would otherwise build a cryptographic library for this function alone
 // (docs/decisions/0028-hashes-of-the-protocols.md).
 
 /// Computes SHA-1.

@@ -1,14 +1,15 @@
 // Writes nodes as JSON, in one of three formats.
 //
-// Invariant: the export format reads back as the same node.
+// Invariant: reading a node's export format gives the same node.
 
 public import JSON
 
 /// The JSON format of a node.
 public enum NodeFormat: Sendable {
-  /// With priorities and without arrays: the format of the wire and of backups.
+  /// With priorities and without arrays. It is the format of the wire protocol and of backups.
   case export
-  /// Without priorities; objects whose keys are mostly `0…n` become arrays. REST clients and snapshots get it.
+  /// Without priorities; objects whose keys are mostly `0…n` become arrays. REST responses and the snapshots of client
+  /// SDKs use it.
   case plain
   /// The keys of an object, each with the value `true`; leaves unchanged.
   case shallow

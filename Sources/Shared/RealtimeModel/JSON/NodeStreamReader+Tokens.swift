@@ -143,36 +143,36 @@ struct NodeStreamFrame: Sendable {
   /// A child that is known to have a value; nil if there is none.
   private var child: ChildKey?
   /// Whether other children may have values. A later member with the same name may have replaced them.
-  private var mayHoldOthers = false
+  private var otherChildrenMayHaveValues = false
   private var value: LeafValue?
   private var deferred: LeafValue?
   private var priority: Priority?
   private var last: ChildKey?
   /// Whether all names so far ascend in byte order, and whether they ascend in key order.
-  private var isByBytes = true
-  private var isByKeys = true
+  private var ascendsInByteOrder = true
+  private var ascendsInKeyOrder = true
 
   /// Whether a value is known to be empty.
   enum Content: Sendable {
-    case nothing
-    case something
+    case empty
+    case present
     /// A value, unless a later member with the same name replaced it.
-    case perhaps
+    case uncertain
   }
 
   init(isArray: Bool) { self.isArray = isArray }
 
   /// Records the content of a child.
   mutating func note(_ key: ChildKey, _ content: Content) {
-    if content == .something, child == nil {
+    if content == .present, child == nil {
       child = key
-    } else if content != .nothing {
-      mayHoldOthers = true
+    } else if content != .empty {
+      otherChildrenMayHaveValues = true
     }
   }
 
   /// Records that earlier values of a child no longer count, because its name may repeat.
-  mutating func forgetValue(of key: ChildKey) {
+  mutating func discardValue(of key: ChildKey) {
     if child == key { child = nil }
   }
 
@@ -180,9 +180,11 @@ struct NodeStreamFrame: Sendable {
   mutating func mayRepeat(_ key: ChildKey) -> Bool {
     defer { last = key }
     guard let last else { return false }
-    if isByBytes, !last.text.utf8.lexicographicallyPrecedes(key.text.utf8) { isByBytes = false }
-    if isByKeys, !(last < key) { isByKeys = false }
-    return !isByBytes && !isByKeys
+    if ascendsInByteOrder, !last.text.utf8.lexicographicallyPrecedes(key.text.utf8) {
+      ascendsInByteOrder = false
+    }
+    if ascendsInKeyOrder, !(last < key) { ascendsInKeyOrder = false }
+    return !ascendsInByteOrder && !ascendsInKeyOrder
   }
 
   /// Records a member that begins with a dot.
@@ -203,15 +205,15 @@ struct NodeStreamFrame: Sendable {
         throw .invalidData("\(value == nil ? ".sv" : ".value") may not have other children beside it")
       }
       if let leaf = value ?? deferred { emit(.row(path, .leaf(leaf, priority: priority))) }
-      return .something
+      return .present
     }
     let priority = priority.map { Node.leaf($0.leafValue) }
     if child != nil {
       if let priority { emit(.row(path + [.priority], priority)) }
-      return .something
+      return .present
     }
-    guard mayHoldOthers else { return .nothing }
+    guard otherChildrenMayHaveValues else { return .empty }
     if let priority { emit(.priority(path, priority)) }
-    return .perhaps
+    return .uncertain
   }
 }

@@ -3,9 +3,9 @@
 // Invariants
 //   1. The reader holds the incomplete token (a key or a string of bounded length) and a few words for every open
 //      object. It never holds a subtree.
-//   2. The reader accepts the same texts as ``JSONReader/readNode(_:limits:)``, with the same meaning. There the last
-//      of several members with one name counts. Here the receiver of the rows is asked to drop the earlier rows
-//      whenever a name may repeat (``NodeStreamReader/Event/again(_:)``). Names in ascending order never repeat.
+//   2. The reader accepts the same texts as ``JSONReader/readNode(_:limits:)``, with the same meaning: the last of
+//      several members with one name counts. Whenever a name may repeat, an event instructs the receiver to drop the
+//      earlier rows (``NodeStreamReader/Event/repeated(_:)``). Names in ascending order never repeat.
 //   3. After such a drop, only the receiver knows whether an object still has children. Therefore its priority arrives
 //      as conditional on children (``NodeStreamReader/Event/priority(_:_:)``).
 
@@ -24,8 +24,8 @@ public struct NodeStreamReader: Sendable {
     /// A leaf with its priority. The priority of an object is a leaf at a path that ends in `.priority`.
     case row([ChildKey], Node)
     /// The member at this path may repeat an earlier one. Earlier rows at and below the path no longer count.
-    case again([ChildKey])
-    /// The priority, as a leaf, of the object at a path. It counts only if rows below the path remain.
+    case repeated([ChildKey])
+    /// The priority of the object at a path, as a leaf. It counts only if rows below the path remain.
     case priority([ChildKey], Node)
   }
 
@@ -179,7 +179,7 @@ public struct NodeStreamReader: Sendable {
         try checkDepth()
         emit(.row(path, node))
       }
-      valueEnded(node.isEmpty ? .nothing : .something)
+      valueEnded(node.isEmpty ? .empty : .present)
       return true
     }
   }
@@ -221,8 +221,8 @@ public struct NodeStreamReader: Sendable {
     let key = ChildKey(text)
     try descend(to: key)
     if frames[last].mayRepeat(key) {
-      frames[last].forgetValue(of: key)
-      emit(.again(path))
+      frames[last].discardValue(of: key)
+      emit(.repeated(path))
     }
   }
 
@@ -269,7 +269,7 @@ public struct NodeStreamReader: Sendable {
   private mutating func close(_ emit: (Event) -> Void) throws(RealtimeError) {
     guard let frame = frames.popLast() else { throw .notJSON }
     let content = try frame.emit(at: path, emit)
-    if content == .something { try checkDepth() }
+    if content == .present { try checkDepth() }
     valueEnded(content)
   }
 

@@ -1,6 +1,7 @@
 // Writes a stream of rows as JSON: the inverse of ``NodeStreamReader``.
 //
-// Invariant: the writer holds the path of the current leaf and the output that was not yet taken.
+// Invariant: the writer holds only the path of the current leaf, the priorities of the open objects, and the output
+// that was not yet taken.
 
 import JSON
 

@@ -18,7 +18,7 @@ extension Node {
   /// Visits the children in ascending key order until `visit` returns false.
   ///
   /// - Parameter start: the visit begins with the first key that is equal or greater; nil for all children.
-  /// - Returns: false if `visit` ended it.
+  /// - Returns: false if `visit` ended the iteration.
   @discardableResult
   public func forEachChild(from start: ChildKey? = nil, _ visit: (ChildKey, Node) throws -> Bool) rethrows
     -> Bool
@@ -88,7 +88,7 @@ extension Node {
 
   /// The length of the array that this object becomes in plain JSON; nil if it stays an object.
   ///
-  /// It becomes an array if every key is a canonical index and the highest is below twice the number of children.
+  /// It becomes an array if every key is a canonical index, and the highest index is below twice the number of children.
   public var arrayLength: Int? {
     guard let children, let last = children.last?.key.arrayIndex, last < 2 * children.count else {
       return nil

@@ -1,12 +1,12 @@
-// Finds the difference of two versions of a map. The cost is proportional to the difference, since shared parts are
-// skipped.
+// Finds the difference of two versions of a map. It skips the parts that both share, so that the cost is proportional to
+// the difference.
 
 extension PersistentMap {
   /// Visits the entries that may differ, in ascending order, until `visit` returns false. These are the entries whose
-  /// key is in only one map, and the entries in both maps outside of shared parts. The values of the latter may be
-  /// equal.
+  /// key is in only one map, and all entries outside of shared parts. An entry of the second kind may have equal values
+  /// in both maps.
   ///
-  /// - Returns: false if `visit` ended it.
+  /// - Returns: false if `visit` ended the iteration.
   @discardableResult
   func forEachDifference(
     from before: PersistentMap, _ visit: (_ key: K, _ now: V?, _ before: V?) throws -> Bool

@@ -3,7 +3,7 @@
 extension PersistentMap {
   /// Visits entries in ascending order from the first not before `start`, until `visit` returns false.
   ///
-  /// - Returns: false if `visit` ended it.
+  /// - Returns: false if `visit` ended the iteration.
   @discardableResult
   func forEach(from start: K? = nil, _ visit: (K, V) throws -> Bool) rethrows -> Bool {
     guard let root else { return true }
@@ -12,7 +12,7 @@ extension PersistentMap {
 
   /// Visits entries in descending order from the last not after `end`, until `visit` returns false.
   ///
-  /// - Returns: false if `visit` ended it.
+  /// - Returns: false if `visit` ended the iteration.
   @discardableResult
   func forEachReversed(from end: K? = nil, _ visit: (K, V) throws -> Bool) rethrows -> Bool {
     guard let root else { return true }

@@ -1,5 +1,5 @@
-// The priority of a location: null, a number or a string. It orders the children of a parent and is removed with the
-// value. Null is `nil` of `Priority?`.
+// The priority of a location: null, a number or a string. It orders the location among its siblings, and is removed
+// together with the location's value. Code represents null as `nil` of `Priority?`.
 
 /// A priority other than null.
 public enum Priority: Sendable, Hashable {

@@ -47,7 +47,7 @@ public struct Path: Sendable, Hashable, Comparable, CustomStringConvertible, Exp
   /// The bytes of all keys, plus one for each; `.priority` does not count.
   public var keyBytes: Int { keys.reduce(0) { $0 + ($1.isPriority ? 0 : $1.text.utf8.count + 1) } }
 
-  /// Whether the keys fit the key of a row in the store.
+  /// Whether the path is short enough for the key of a row in the store.
   public func fits(_ limits: RealtimeLimits) -> Bool {
     !limits.mayExceedPathBytes(keys.count) || keyBytes <= RealtimeLimits.pathBytes
   }
@@ -99,7 +99,7 @@ public struct Path: Sendable, Hashable, Comparable, CustomStringConvertible, Exp
   /// Keys joined by slashes after a leading slash: the form of a client's requests and of messages.
   public var absolute: String { "/" + description }
 
-  /// Element-wise key order, the shorter path first.
+  /// Orders paths key by key. An ancestor precedes its descendants.
   public static func < (a: Path, b: Path) -> Bool { a.order(against: b) < 0 }
 }
 

@@ -3,7 +3,8 @@
 //
 // Children without a value in the ordering (no priority, or no such descendant) come first, by their keys. While no
 // child has a value, no other storage is needed, because the node itself has its children in key order. Children with a
-// value are in a separate map. So adding the first or removing the last of them costs no more than any other change.
+// value are in a separate map. Therefore adding the first such child, or removing the last, costs no more than any other
+// change.
 
 /// A location's value with its children in an ordering.
 public struct OrderedIndex: Sendable {
@@ -11,7 +12,7 @@ public struct OrderedIndex: Sendable {
   public let ordering: Ordering
   /// The location's value.
   public private(set) var node: Node
-  /// The children without a value in the ordering. It is nil while no child has a value.
+  /// The children without a value in the ordering; nil while no child has a value, because `node` then contains them.
   private(set) var plain: Children?
   /// The sort keys of the children with a value in the ordering.
   private(set) var sortKeys = PersistentMap<SortKey, Bool>()
@@ -93,7 +94,8 @@ public struct OrderedIndex: Sendable {
   /// The children in a query's window, and the window's edge.
   ///
   /// - Returns: the window as a value without priority, and its edge. If the limit is reached, the edge is the sort key
-  ///   of the last child that the limit admits: a child that enters the window replaces it. Otherwise the edge is nil.
+  ///   of the last child that the limit admits. That child leaves the window when another enters. Otherwise the edge is
+  ///   nil.
   public func window(_ query: QuerySpec) -> (content: Node, edge: SortKey?) {
     var entries: [(ChildKey, Node)] = []
     var edge: SortKey?

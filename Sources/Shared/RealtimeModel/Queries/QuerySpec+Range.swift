@@ -1,10 +1,10 @@
-// The range of sort keys inside a query's bounds.
+// Computes the range of sort keys inside a query's bounds.
 
 extension QuerySpec {
   /// The sort key of the lower bound; nil without a lower bound. It is inside the range if the bound is inclusive.
   ///
-  /// If a lower bound has only a value, its sort key uses the minimum child key. So it precedes all children with that
-  /// value, and even an exclusive bound includes them. ``QuerySpec/Bound/after(_:)`` excludes them.
+  /// If a lower bound has only a value, its sort key uses the minimum child key. The sort key then precedes all children
+  /// with that value, and even an exclusive bound includes them. ``QuerySpec/Bound/after(_:)`` excludes them.
   public var startSortKey: SortKey? { start.map { sortKey(of: $0, missingKey: .minimum) } }
 
   /// The sort key of the upper bound; nil without an upper bound. If an upper bound has only a value, its sort key uses

@@ -8,7 +8,7 @@ public struct QuerySpec: Sendable, Hashable {
     public var value: LeafValue?
     /// The key that bounds children with an equal value; nil if the bound includes all of them.
     public var key: ChildKey?
-    /// Whether a child exactly at the bound is inside.
+    /// Whether a child exactly at the bound is inside the range.
     public var isInclusive: Bool
 
     /// Makes a bound.
@@ -18,12 +18,12 @@ public struct QuerySpec: Sendable, Hashable {
       self.isInclusive = isInclusive
     }
 
-    /// A lower bound that excludes all children with a value, in the form that clients send.
+    /// A lower bound that excludes all children whose value equals `value`, in the form that clients send.
     public static func after(_ value: LeafValue?) -> Bound {
       Bound(value, key: .maximum, isInclusive: false)
     }
 
-    /// An upper bound that excludes all children with a value, in the form that clients send.
+    /// An upper bound that excludes all children whose value equals `value`, in the form that clients send.
     public static func before(_ value: LeafValue?) -> Bound {
       Bound(value, key: .minimum, isInclusive: false)
     }
@@ -52,11 +52,11 @@ public struct QuerySpec: Sendable, Hashable {
   public var end: Bound?
   /// The maximum number of children; nil for all.
   public var limit: Limit?
-  /// Whether the request names ``Ordering/priority``, which is the ordering without a name, too. Only rules
-  /// distinguish the two.
+  /// Whether the request names ``Ordering/priority`` explicitly. A request without an ordering means the same; only
+  /// rules distinguish the two.
   public var namesPriority = false
 
-  /// Makes a query; without arguments the default one.
+  /// Makes a query. Without arguments it is the default query.
   public init(ordering: Ordering = .priority, start: Bound? = nil, end: Bound? = nil, limit: Limit? = nil) {
     self.ordering = ordering
     self.start = start

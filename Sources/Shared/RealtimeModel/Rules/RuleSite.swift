@@ -1,4 +1,4 @@
-/// A rule in a rules file, as the check of expressions receives it.
+/// The site of a rule in a rules file: its location, kind and position. The check of expressions receives it.
 public struct RuleSite: Sendable, Hashable {
   /// The kind of a rule; the raw value is its name in the file.
   public enum Kind: String, Sendable, Hashable {
@@ -6,7 +6,7 @@ public struct RuleSite: Sendable, Hashable {
     case read = ".read"
     /// Permits writes to the location and everything below it.
     case write = ".write"
-    /// Must be true for the value that a write leaves at the location.
+    /// Must be true for the value that the location has after a write.
     case validate = ".validate"
   }
 

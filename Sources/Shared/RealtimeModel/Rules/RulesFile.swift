@@ -1,7 +1,7 @@
 // A Realtime Database's rules file: JSON with comments, whose structure mirrors the tree. The text is stored unchanged.
 //
 // Reading checks the JSON and its comments, the position and type of every member, keys, wildcards and index paths. It
-// reports the expressions to a checker, which the server has.
+// passes each expression to a checker that the caller supplies.
 
 /// The rules of a location, or of all locations that a wildcard matches.
 public final class RuleNode: Sendable {
@@ -52,15 +52,15 @@ public final class RuleNode: Sendable {
     return node
   }
 
-  /// Whether this node and another have the same indexes, at every location below them too.
+  /// Whether this node and another have the same indexes, at their locations and at every location below.
   public func hasSameIndexes(as other: RuleNode?) -> Bool {
     var shapes = IndexShapes()
     return shapes.number(of: self) == shapes.number(of: other)
   }
 }
 
-/// Gives nodes with equal indexes, at and below them, the same number. Comparing two trees of rules then visits each
-/// node once.
+/// Assigns the same number to nodes whose indexes are equal, including the indexes below them. Comparing two trees of
+/// rules then visits each node once.
 private struct IndexShapes {
   /// The indexes at and below a node. Nodes with the same indexes have equal shapes, even if one declares them by a
   /// wildcard and the other by named children.

@@ -23,7 +23,7 @@ struct RulesString {
 
 /// Reads the tokens of a rules file.
 struct RulesInput {
-  typealias Stop = RulesReader.Stop
+  typealias ParseError = RulesReader.ParseError
 
   private let bytes: [UInt8]
   private(set) var offset = 0
@@ -38,12 +38,12 @@ struct RulesInput {
 
   private func byte(_ ahead: Int) -> UInt8? { offset + ahead < bytes.count ? bytes[offset + ahead] : nil }
 
-  func unexpected(_ expected: String) -> Stop {
-    Stop(offset: offset, message: "Parse error: expected \(expected).")
+  func unexpected(_ expected: String) -> ParseError {
+    ParseError(offset: offset, message: "Parse error: expected \(expected).")
   }
 
   /// Skips white space and comments.
-  mutating func skipSpace() throws(Stop) {
+  mutating func skipSpace() throws(ParseError) {
     while let next = peek {
       switch next {
       case 0x20, 0x09, 0x0A, 0x0D: offset += 1
@@ -60,7 +60,7 @@ struct RulesInput {
     }
   }
 
-  private mutating func skipBlock() throws(Stop) {
+  private mutating func skipBlock() throws(ParseError) {
     let start = offset
     offset += 2
     while peek != nil {
@@ -70,18 +70,18 @@ struct RulesInput {
       }
       offset += 1
     }
-    throw Stop(offset: start, message: "Parse error: the comment does not end.")
+    throw ParseError(offset: start, message: "Parse error: the comment does not end.")
   }
 
-  mutating func expect(_ byte: UInt8) throws(Stop) {
+  mutating func expect(_ byte: UInt8) throws(ParseError) {
     guard peek == byte else { throw unexpected("'\(Character(UnicodeScalar(byte)))'") }
     offset += 1
   }
 
   /// Opens an object or array, which ``next(before:)`` reads.
-  mutating func open() throws(Stop) {
+  mutating func open() throws(ParseError) {
     guard levels < RulesFile.maximumLevels else {
-      throw Stop(offset: offset, message: "Rules may have at most \(RulesFile.maximumLevels) levels.")
+      throw ParseError(offset: offset, message: "Rules may have at most \(RulesFile.maximumLevels) levels.")
     }
     offset += 1
     levels += 1
@@ -89,7 +89,7 @@ struct RulesInput {
   }
 
   /// Advances to the next member; consumes the closing byte and returns false at the end.
-  mutating func next(before closing: UInt8) throws(Stop) -> Bool {
+  mutating func next(before closing: UInt8) throws(ParseError) -> Bool {
     try skipSpace()
     if !isFirst, peek != closing {
       guard peek == UInt8(ascii: ",") else {
@@ -110,7 +110,7 @@ struct RulesInput {
   }
 
   /// Reads a JSON literal or number unchanged.
-  mutating func readWord() throws(Stop) -> String {
+  mutating func readWord() throws(ParseError) -> String {
     let start = offset
     while let next = peek {
       switch next {
@@ -127,12 +127,12 @@ struct RulesInput {
       return word
     }
     if word == "true" || word == "false" || word == "null" { return word }
-    throw Stop(offset: start, message: "Parse error: expected a value.")
+    throw ParseError(offset: start, message: "Parse error: expected a value.")
   }
 
   // MARK: Strings
 
-  mutating func readString() throws(Stop) -> RulesString {
+  mutating func readString() throws(ParseError) -> RulesString {
     let start = offset
     try expect(UInt8(ascii: "\""))
     var text = RulesString()
@@ -146,13 +146,13 @@ struct RulesInput {
       case 0x09, 0x0A, 0x0D, 0x20...:
         text.append(next, at: offset)
         offset += 1
-      default: throw Stop(offset: offset, message: "Parse error: a control character in a string.")
+      default: throw ParseError(offset: offset, message: "Parse error: a control character in a string.")
       }
     }
-    throw Stop(offset: start, message: "Parse error: the string does not end.")
+    throw ParseError(offset: start, message: "Parse error: the string does not end.")
   }
 
-  private mutating func readEscape(into text: inout RulesString) throws(Stop) {
+  private mutating func readEscape(into text: inout RulesString) throws(ParseError) {
     let start = offset
     let plain: UInt8
     switch byte(1) {
@@ -167,15 +167,15 @@ struct RulesInput {
     case UInt8(ascii: "u"):
       for byte in String(try readScalar()).utf8 { text.append(byte, at: start) }
       return
-    default: throw Stop(offset: offset, message: "Parse error: an escape that JSON does not know.")
+    default: throw ParseError(offset: offset, message: "Parse error: an escape that JSON does not know.")
     }
     text.append(plain, at: start)
     offset += 2
   }
 
-  private mutating func readScalar() throws(Stop) -> Character {
+  private mutating func readScalar() throws(ParseError) -> Character {
     let start = offset
-    let invalid = Stop(offset: start, message: "Parse error: \\u needs the four digits of a character.")
+    let invalid = ParseError(offset: start, message: "Parse error: \\u needs the four digits of a character.")
     guard let first = hexadecimal() else { throw invalid }
     if let scalar = UnicodeScalar(first) { return Character(scalar) }
     guard first < 0xDC00, let second = hexadecimal(), 0xDC00...0xDFFF ~= second,

@@ -9,7 +9,7 @@ import JSON
 /// Reads one rules file.
 struct RulesReader {
   /// Malformed JSON, which stops the reader.
-  struct Stop: Error {
+  struct ParseError: Error {
     let offset: Int
     let message: String
   }
@@ -29,7 +29,7 @@ struct RulesReader {
   /// The root's rules, and the file as plain JSON.
   mutating func read() throws(RulesError) -> (RuleNode, String) {
     var root: RuleNode?
-    do throws(Stop) {
+    do throws(ParseError) {
       root = try readFile()
     } catch {
       problems.append((error.offset, error.message))
@@ -43,18 +43,18 @@ struct RulesReader {
 
   private mutating func note(_ offset: Int, _ message: String) {
     // Only the first ``RulesFile/maximumProblems`` in text order are reported. Up to twice as many are collected,
-    // because a problem that is found at the end of an object may precede others in the text.
+    // because a problem that is found at the end of an object may precede already collected problems in the text.
     if problems.count < 2 * RulesFile.maximumProblems { problems.append((offset, message)) }
   }
 
-  private mutating func readFile() throws(Stop) -> RuleNode? {
+  private mutating func readFile() throws(ParseError) -> RuleNode? {
     try input.skipSpace()
     guard input.peek == UInt8(ascii: "{") else {
       throw input.unexpected("an object with the property 'rules'")
     }
     var root: RuleNode?
     let inside = input.offset + 1
-    try members { reader, name, offset throws(Stop) in
+    try members { reader, name, offset throws(ParseError) in
       guard name == "rules" else {
         reader.note(offset, "Unexpected property '\(name)': only 'rules' may stand here.")
         return try reader.skipValue()
@@ -71,7 +71,7 @@ struct RulesReader {
   /// Reads an object of rules; records a problem for any other value.
   ///
   /// - Parameter path: the names from the root down to the object.
-  private mutating func readNode(_ path: [String]) throws(Stop) -> RuleNode? {
+  private mutating func readNode(_ path: [String]) throws(ParseError) -> RuleNode? {
     try input.skipSpace()
     guard input.peek == UInt8(ascii: "{") else {
       note(input.offset, "Expected an object of rules.")
@@ -79,7 +79,7 @@ struct RulesReader {
       return nil
     }
     var draft = RuleDraft()
-    try members { reader, name, offset throws(Stop) in
+    try members { reader, name, offset throws(ParseError) in
       reader.strict.key(name)
       switch name {
       case ".read": draft.read = try reader.readRule(.read, path)
@@ -94,7 +94,7 @@ struct RulesReader {
 
   private mutating func readChild(
     _ name: String, _ offset: Int, _ path: [String], _ draft: inout RuleDraft
-  ) throws(Stop) {
+  ) throws(ParseError) {
     guard name.utf8.first == UInt8(ascii: "$") else {
       if !ChildKey.isValid(name) {
         note(
@@ -123,7 +123,9 @@ struct RulesReader {
     return bytes.allSatisfy { begins($0) || (0x30...0x39).contains($0) }
   }
 
-  private mutating func readRule(_ kind: RuleSite.Kind, _ path: [String]) throws(Stop) -> RuleNode.Rule? {
+  private mutating func readRule(
+    _ kind: RuleSite.Kind, _ path: [String]
+  ) throws(ParseError) -> RuleNode.Rule? {
     try input.skipSpace()
     let rule: RuleNode.Rule
     switch input.peek {
@@ -146,8 +148,8 @@ struct RulesReader {
     return rule
   }
 
-  /// Reports a rule to the checker. As in the hosted service, a mistake has the position of the rule; its message also
-  /// names the line of the mistake if that is another one.
+  /// Passes a rule to the checker. As in the hosted service, a mistake is reported at the position of the rule. If the
+  /// mistake is on another line, the message names that line.
   private mutating func checkRule(
     _ rule: RuleNode.Rule, _ kind: RuleSite.Kind, _ path: [String], at start: Int, offset: (Int) -> Int
   ) {
@@ -159,14 +161,14 @@ struct RulesReader {
     note(start, mistakeLine == line ? mistake.message : "\(mistake.message) (line \(mistakeLine))")
   }
 
-  private mutating func readIndexes() throws(Stop) -> [Ordering] {
+  private mutating func readIndexes() throws(ParseError) -> [Ordering] {
     try input.skipSpace()
     var found: [Ordering] = []
     switch input.peek {
     case UInt8(ascii: "\""): try readIndex(&found)
     case UInt8(ascii: "["):
       strict.beginArray()
-      try elements { reader throws(Stop) in try reader.readIndex(&found) }
+      try elements { reader throws(ParseError) in try reader.readIndex(&found) }
       strict.endArray()
     default:
       note(input.offset, ".indexOn must be a string or an array of strings.")
@@ -175,7 +177,7 @@ struct RulesReader {
     return found
   }
 
-  private mutating func readIndex(_ found: inout [Ordering]) throws(Stop) {
+  private mutating func readIndex(_ found: inout [Ordering]) throws(ParseError) {
     guard input.peek == UInt8(ascii: "\"") else {
       note(input.offset, ".indexOn must be a string or an array of strings.")
       return try skipValue()
@@ -196,8 +198,8 @@ struct RulesReader {
 
   /// Reads an object's members. `body` receives each name with its offset, and must read or skip the value.
   private mutating func members(
-    _ body: (inout RulesReader, String, Int) throws(Stop) -> Void
-  ) throws(Stop) {
+    _ body: (inout RulesReader, String, Int) throws(ParseError) -> Void
+  ) throws(ParseError) {
     strict.beginObject()
     try input.open()
     var seen: Set<ChildKey> = []
@@ -215,14 +217,14 @@ struct RulesReader {
     strict.endObject()
   }
 
-  private mutating func elements(_ body: (inout RulesReader) throws(Stop) -> Void) throws(Stop) {
+  private mutating func elements(_ body: (inout RulesReader) throws(ParseError) -> Void) throws(ParseError) {
     try input.open()
     while try input.next(before: UInt8(ascii: "]")) { try body(&self) }
   }
 
   /// Skips a misplaced value. The plain form omits the value, because the plain form of a file with problems is not
   /// used.
-  private mutating func skipValue() throws(Stop) {
+  private mutating func skipValue() throws(ParseError) {
     try input.skipSpace()
     switch input.peek {
     case UInt8(ascii: "{"):
@@ -233,7 +235,7 @@ struct RulesReader {
         try input.expect(UInt8(ascii: ":"))
         try skipValue()
       }
-    case UInt8(ascii: "["): try elements { reader throws(Stop) in try reader.skipValue() }
+    case UInt8(ascii: "["): try elements { reader throws(ParseError) in try reader.skipValue() }
     case UInt8(ascii: "\""): _ = try input.readString()
     default: _ = try input.readWord()
     }

@@ -3,8 +3,10 @@
 // Between messages, a frame that is a short decimal number announces the number of frames of the next message. `0` is a
 // client's keep-alive. Any other frame is a message by itself.
 //
-// Invariants: an announced count reserves no memory; only received bytes are kept. The frames of a message over the
-// limit are scanned for the request's number but not kept, so that the request can still be answered.
+// Invariants
+//   1. An announced count reserves no memory; only received bytes are kept.
+//   2. The frames of a message over the limit are scanned for the request's number but not kept. The number is needed
+//      to respond with an error.
 
 /// The state of receiving messages on one connection.
 public struct MessageAssembler: Sendable {

@@ -1,5 +1,5 @@
 // Splits an outgoing message into frames that every peer accepts: at most 16,384 UTF-16 code units each. It never
-// splits a scalar, so that the WebSocket layer never sees half of a surrogate pair.
+// splits a scalar, so that no frame contains half of a surrogate pair.
 
 /// Splits long messages into several frames, which follow a frame with their count.
 public enum MessageSplitter {
@@ -42,7 +42,7 @@ public enum MessageSplitter {
 
   /// Whether a message fits into `maximum` frames.
   public static func fits(_ message: UnsafeRawBufferPointer, maximum: Int = maximumFrames) -> Bool {
-    // A quick check that suffices for most messages: text has at least as many UTF-8 bytes as code units, and a frame
+    // This quick check suffices for most messages. A text has at least as many UTF-8 bytes as code units, and a frame
     // that avoids splitting a scalar is at most one code unit shorter than the maximum.
     message.count <= (maximumFrameLength - 1) * maximum || frames(of: message, maximum: maximum) != nil
   }

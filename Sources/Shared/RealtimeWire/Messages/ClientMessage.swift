@@ -64,7 +64,7 @@ public enum ClientAction: Sendable {
   case appCheck(token: String)
   /// Drop the App Check token. The protocol's name for the action is `unappeck`.
   case dropAppCheck
-  /// Counters for the operator (`s`).
+  /// Report counters for the operator (`s`).
   case stats([String: Int64])
   /// An unknown action.
   case unknown(String)
@@ -76,12 +76,12 @@ public enum ClientAction: Sendable {
 public struct ListenRequest: Sendable, Equatable {
   /// The location.
   public var path: Path
-  /// The query; the default one for the complete location.
+  /// The query. The default query selects the complete location.
   public var query: QuerySpec
   /// The client's tag of a filtered query.
   public var tag: Int64?
-  /// The hash of the client's cached value. It is empty for an empty value, and nil if the client sent none, like the
-  /// C++ SDK.
+  /// The hash of the client's cached value. It is empty for an empty value. It is nil if the client sent no hash; the
+  /// C++ SDK sends none.
   public var hash: String?
   /// The compound hash of the client's cached value, from clients that support range merges.
   public var compoundHash: CompoundHashFields?

@@ -1,7 +1,7 @@
-// Reads the messages of a client: bytes to requests, nodes included, in one pass.
+// Reads the messages of a client. One pass converts the bytes to a request with its nodes.
 //
-// A request with a known number never throws. It becomes ``ClientAction/invalid`` if necessary, so that it is answered
-// and the connection stays open. Only bytes that are not a message throw.
+// Reading a request with a known number never throws. A malformed request becomes ``ClientAction/invalid``, so that the
+// server responds with an error and the connection stays open. Only bytes without a readable number throw.
 
 import JSON
 public import RealtimeModel
@@ -24,8 +24,8 @@ extension ClientMessage {
     }
   }
 
-  /// The number of a request, even if the request is malformed. It is also found if the end of the message is missing
-  /// and the number came before.
+  /// The number of a request, even if the request is malformed. The number is also found in an incomplete message if it
+  /// precedes the missing part.
   public static func requestNumber(in bytes: UnsafeRawBufferPointer) -> Int64? {
     var number = RequestNumberScanner()
     number.scan(bytes)
@@ -71,8 +71,8 @@ extension ClientMessage {
     return found
   }
 
-  /// Reads the message's inner object, `d`. Sets `isBroken` after an error in it, because the rest of the message
-  /// cannot be read.
+  /// Reads the message's inner object, `d`. After an error in it, sets `isBroken`, because the message cannot be read
+  /// any further.
   private static func body(
     _ type: String, _ number: Int64?, _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer,
     _ limits: RealtimeLimits, _ isBroken: inout Bool

@@ -91,7 +91,7 @@ extension JSONReader {
     throw JSONError(.invalidData, at: place, detail: "priority must be null, a number or a string")
   }
 
-  /// Reads a query object; empty or null is the default query.
+  /// Reads a query object. An empty object or null means the default query.
   mutating func querySpec() throws(JSONError) -> QuerySpec {
     if try skippingNull() { return .default }
     let place = offset

@@ -1,11 +1,11 @@
-// Finds the number of a request that is malformed or too large to buffer, so that it can still be answered.
+// Finds the number of a request that is malformed or too large to buffer, so that the server can respond with an error.
 //
 // The scanner follows only the structure of the message, in one pass, and keeps no bytes. Values are not validated, so
 // that a malformed value does not hide the number.
 //
-// Invariant: the number is the member `r` of the message's `d`, never text from inside a body. A number before any
-// nested object or array is known at once. After one it is known only at the end of the message, when every bracket is
-// closed and nothing follows.
+// Invariant: the number is the member `r` of the message's `d`, never text from inside a body. A number that precedes
+// every nested object and array is known immediately. Otherwise it is known only at the end of the message, when every
+// bracket is closed and nothing follows.
 
 /// Scans a message for its request number.
 public struct RequestNumberScanner: Sendable {
@@ -26,8 +26,8 @@ public struct RequestNumberScanner: Sendable {
   private var hasNested = false
   private var isInText = false
   private var isEscaped = false
-  /// The last byte of the current string, and its length, which is counted up to 2.
-  private var letter: UInt8 = 0
+  /// The last byte of the current string, and the string's length. The length is counted up to 2.
+  private var lastByte: UInt8 = 0
   private var length = 0
   /// The name of the current member if the name has one byte, as `r`, `d` and `t` have.
   private var name: UInt8 = 0
@@ -38,18 +38,18 @@ public struct RequestNumberScanner: Sendable {
   private var isData = false
   private var isBroken = false
   private var found: Int64?
-  private var proven: Int64?
+  private var confirmed: Int64?
 
   /// Creates a scanner at the start of a message.
   public init() {}
 
   /// The number; nil while it is unknown.
-  public var value: Int64? { proven ?? (scope == .end && !isBroken && isData ? found : nil) }
+  public var value: Int64? { confirmed ?? (scope == .end && !isBroken && isData ? found : nil) }
 
   /// Scans more bytes of the message.
   public mutating func scan(_ bytes: UnsafeRawBufferPointer) {
     for byte in bytes {
-      if isBroken || proven != nil { return }
+      if isBroken || confirmed != nil { return }
       scan(byte)
     }
   }
@@ -98,18 +98,18 @@ public struct RequestNumberScanner: Sendable {
       if nesting == 0 { endText() }
       return
     }
-    (letter, length) = (byte, min(length + 1, 2))
+    (lastByte, length) = (byte, min(length + 1, 2))
   }
 
   private mutating func endText() {
     if next == .value {
       if scope == .message, name == UInt8(ascii: "t") {
-        isData = length == 1 && letter == UInt8(ascii: "d")
+        isData = length == 1 && lastByte == UInt8(ascii: "d")
         if !isData { isBroken = true }
       }
       expect(.value, then: .comma)
     } else {
-      name = length == 1 ? letter : 0
+      name = length == 1 ? lastByte : 0
       expect(next, then: .colon)
     }
   }
@@ -155,6 +155,6 @@ public struct RequestNumberScanner: Sendable {
     guard scope == .request, name == UInt8(ascii: "r"), found == nil else { return }
     guard digits.count < Self.maximumDigits, digits.first != UInt8(ascii: "+") else { return }
     found = Int64(String(decoding: digits, as: UTF8.self))
-    if !hasNested { proven = found }
+    if !hasNested { confirmed = found }
   }
 }

@@ -1,4 +1,4 @@
-// The error of a message that cannot be answered, since it has no request number.
+// The error of a malformed message that has no readable request number, so that no response is possible.
 
 public import JSON
 import RealtimeModel

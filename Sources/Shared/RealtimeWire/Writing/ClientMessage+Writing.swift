@@ -1,4 +1,4 @@
-// Writes the messages of a client. The fields are in the order that servers read fastest: number, action, body. The
+// Writes the messages of a client. The fields have the order that servers read fastest: number, action, body. The
 // paths of requests start with a slash.
 
 import JSON

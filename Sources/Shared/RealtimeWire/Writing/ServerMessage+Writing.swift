@@ -1,5 +1,5 @@
-// Writes the messages of a server. Every control message carries `d`, since one client ignores control messages without
-// it. The paths of pushes have no leading slash.
+// Writes the messages of a server. Every control message has the member `d`, since one client ignores
+// control messages without it. The paths of pushes have no leading slash.
 
 public import JSON
 public import RealtimeModel
@@ -16,7 +16,7 @@ extension ServerMessage {
 }
 
 extension ServerControl {
-  /// The message as its bytes.
+  /// The message as JSON.
   public func json() -> [UInt8] {
     var writer = JSONWriter()
     writer.beginObject()
@@ -54,7 +54,7 @@ extension ServerControl {
 }
 
 extension ServerResponse {
-  /// The message as its bytes.
+  /// The message as JSON.
   public func json() -> [UInt8] {
     Self.json(number, status) { $0.node(payload) }
   }
@@ -80,7 +80,7 @@ extension ServerResponse {
 }
 
 extension ServerPush {
-  /// The message as its bytes.
+  /// The message as JSON.
   public func json() -> [UInt8] {
     switch self {
     case .data(let path, let data, let tag): PushEncoder(data: data, at: path).message(tag: tag)
