@@ -1,5 +1,5 @@
-// Reads the values of the app, and requests writes, transactions and onDisconnect operations from the core. These parts are
-// shared by the forms of the public methods.
+// Converts the app's values, and requests writes, transactions and onDisconnect operations from the core. The
+// callback and async forms of the public methods share these functions.
 
 import FirebaseCore
 import Foundation
@@ -8,7 +8,7 @@ import RealtimeModel
 extension DatabaseReference {
   // MARK: Writes
 
-  /// Reads values of the app. A value that cannot be stored stops the program.
+  /// Runs a conversion of an app's value. A value that cannot be stored stops the program.
   func valid<Value>(_ method: String, _ read: () throws(InvalidValue) -> Value) -> Value {
     PathRules.checkWritable(path, method: method)
     do {
@@ -45,7 +45,7 @@ extension DatabaseReference {
     repository.enqueue { $0.update(changes, at: path, completion: answered) }
   }
 
-  /// The core's completion for the app's one.
+  /// Converts the app's completion to a completion for the core.
   func answered(_ completion: DatabaseCompletion?) -> Repository.WriteCompletion {
     guard let completion else { return { _ in } }
     return { [repository] error in
@@ -54,7 +54,7 @@ extension DatabaseReference {
     }
   }
 
-  /// Turns a completion into a wait.
+  /// Calls a function that takes a completion, and waits until the completion is called.
   func answer(_ begin: (@escaping DatabaseCompletion) -> Void) async throws -> DatabaseReference {
     let fallback = RealtimeError.unknownOutcome.asNSError()
     return try await OneShotContinuation<Result<DatabaseReference, any Error>>.wait(
@@ -74,7 +74,7 @@ extension DatabaseReference {
     _ completion: @escaping @Sendable ((any Error)?, Bool, DataSnapshot?) -> Void
   ) {
     PathRules.checkWritable(path, method: "runTransactionBlock:")
-    // Called on the core's serial queue alone.
+    // Called only on the core's serial queue.
     nonisolated(unsafe) let block = block
     let (path, key, id) = (path, key, DatabaseQuery.makeHandle())
     repository.enqueue { repository in

@@ -1,5 +1,5 @@
-// Converts frames to messages and back, on the event loop, with the keep-alives of both ends: `0` after 45 s
-// without traffic, and after 45 s without input a ping, which the server must answer.
+// Converts WebSocket frames to messages and messages to frames, on the event loop. It also sends keep-alives:
+// `0` after 45 s without traffic, and a ping after 45 s without input, which the server must answer.
 //
 // Invariant: the frames of one message are written contiguously.
 
@@ -8,16 +8,16 @@ import NIOWebSocket
 import RealtimeModel
 import RealtimeWire
 
-/// The WebSocket's end of a transport.
+/// Receives, sends and monitors the messages of one WebSocket.
 final class MessageHandler: ChannelInboundHandler {
   typealias InboundIn = WebSocketFrame
   typealias OutboundOut = WebSocketFrame
 
-  /// Maximum bytes of a message. The protocol cannot announce a larger one.
+  /// The maximum number of bytes of a message. The protocol cannot announce a larger one.
   static let largestMessage = 170 << 20
-  /// The time without traffic after which a keep-alive is sent.
+  /// The time in which nothing was sent or received, after which a keep-alive is sent.
   static let quiet = TimeAmount.seconds(45)
-  /// The time without a message of the server after which the connection counts as lost.
+  /// The time without any input from the server after which the connection counts as lost.
   static let dead = TimeAmount.seconds(90)
 
   private let events: TransportEvents
@@ -93,7 +93,7 @@ final class MessageHandler: ChannelInboundHandler {
 
   // MARK: Sending
 
-  /// Sends a message in as many frames as it takes.
+  /// Sends a message, split into frames.
   func send(_ message: [UInt8]) {
     guard let context else { return }
     message.withUnsafeBytes { bytes in

@@ -1,6 +1,6 @@
 // The write index: finds the pending writes at, above and below a location.
 //
-// Invariant: a write is listed at every path that it replaces, and nowhere else.
+// Invariant: the index lists a write at exactly the paths that it replaces.
 
 import RealtimeModel
 
@@ -13,7 +13,7 @@ struct WriteIndex {
     let position: Int
   }
 
-  /// The writes that replace one path. The values are the positions of the changes in the writes.
+  /// The writes that replace one path. The values are the positions of the changes in their writes.
   struct Slots {
     var visible = PendingQueue<Int>()
     var hidden = PendingQueue<Int>()
@@ -21,9 +21,9 @@ struct WriteIndex {
     var isEmpty: Bool { visible.isEmpty && hidden.isEmpty }
   }
 
-  /// The visible writes at a location and above, as far as a removed write needs them.
+  /// The visible writes at a location and above it, compared with a removed write.
   struct Cover {
-    /// The path nearest to the root that a write replaces; nil if none does.
+    /// The path nearest to the root that a write replaces; nil if no write covers the location.
     var top: Path?
     /// Whether a write above the location is older than the removed one.
     var isOlderAbove = false
@@ -37,7 +37,7 @@ struct WriteIndex {
     for position in 0..<record.changeCount {
       tree.update(record.replacement(at: position).path) { subtree in
         var slots = subtree.value ?? Slots()
-        // Empties the tree's copy, so that the queues change in place.
+        // Removes the value from the tree first, so that the queues are not copied when they change.
         subtree.value = nil
         if record.isVisible {
           slots.visible.append(record.id, position)
@@ -81,8 +81,8 @@ struct WriteIndex {
     return sorted(entries)
   }
 
-  /// The writes that determine a location's value, hidden ones included, in their order. Writes that a newer one
-  /// replaces completely are omitted.
+  /// The writes that determine a location's value, including hidden writes, in their order. Writes that a
+  /// newer write replaces completely are omitted.
   func entries(for path: Path, excluding excluded: Set<Int>) -> [Entry] {
     var base: Entry?
     for (slots, _) in tree.values(on: path) {

@@ -1,6 +1,6 @@
-// Loads a bundle from its elements and checks that they are consistent.
+// The bundle loader: collects the elements of a bundle and checks that they are consistent.
 //
-// Invariant: nothing of a bundle is used before all of it was read and found complete.
+// Invariant: the bundle is used only after all of it was read and checked.
 
 import FirestoreModel
 
@@ -11,7 +11,7 @@ struct BundleLoader {
   private var queries: [NamedQuery] = []
   private var documents: [DocumentName: CachedDocument] = [:]
   private var metadataOf: [DocumentName: BundledDocumentMetadata] = [:]
-  /// The document that has been announced and must come next.
+  /// The metadata of the document that must follow next.
   private var announced: BundledDocumentMetadata?
   private(set) var bytesLoaded = 0
 
@@ -21,7 +21,7 @@ struct BundleLoader {
 
   mutating func append(_ bytes: some Sequence<UInt8>) { reader.append(bytes) }
 
-  /// Reads the next element; false until more bytes come.
+  /// Reads the next element. Returns false if more bytes are needed.
   mutating func step() throws(FirestoreError) -> Bool {
     guard let (json, size) = try reader.next() else { return false }
     let element = try decoder.decode(json)
@@ -59,10 +59,10 @@ struct BundleLoader {
     }
   }
 
-  /// The whole bundle, after its last byte.
+  /// The complete bundle. It is called after the last byte.
   func finish() throws(FirestoreError) -> Bundle {
     try reader.finish()
-    // Google's code for a bundle without a byte.
+    // Google's SDK uses this code for an empty bundle.
     guard let metadata else {
       throw FirestoreError(.unknown, "Failed to get bundle metadata: the bundle is empty.")
     }

@@ -1,10 +1,10 @@
-// The source of a bundle's bytes.
+// The bundle source: reads bytes from a stream of the app.
 
 import FirestoreModel
 import Foundation
 
-/// A stream to read a bundle from, or a configuration. Safe to pass between threads: the app does not use the stream
-/// after it passed it to the SDK, which uses it on one queue only.
+/// A stream with a bundle or an index configuration. It is safe to pass between threads: the app does not use
+/// the stream after it has passed it to the SDK. The SDK uses it on only one queue.
 struct BundleSource: @unchecked Sendable {
   static let pieceSize = 64 << 10
 

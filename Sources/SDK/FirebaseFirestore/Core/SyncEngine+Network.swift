@@ -1,4 +1,4 @@
-// The network of the sync engine: its two streams, the online state and the timers.
+// The network functions of the sync engine: its two streams, the online state and the timers.
 
 import FirestoreModel
 
@@ -29,7 +29,7 @@ extension SyncEngine {
     aggregator = nil
   }
 
-  /// Stops streams, timers and listeners. Listeners receive no more events.
+  /// Stops the streams and timers, and removes the listeners. Listeners receive no more events.
   mutating func shutDown() -> [ListenerID] {
     offlineCauses.insert(.ended)
     closeStreams()
@@ -82,7 +82,7 @@ extension SyncEngine {
   /// The share of the unused documents that each collection evicts.
   static let collectedShare = 0.1
 
-  /// Keeps the cache close to a maximum size: a collection evicts a share of the unused documents.
+  /// Starts periodic garbage collections, which keep the cache close to a maximum size in bytes.
   mutating func keepCache(within size: Int) {
     cacheSize = size
     act(.startTimer(.garbage, seconds: SyncEngine.firstCollection))

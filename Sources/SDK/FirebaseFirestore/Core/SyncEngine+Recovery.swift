@@ -1,11 +1,12 @@
-// Recovers from failures of the cache. The network stays off while an event of the server could not be stored; the
-// event is repeated with back-off until the cache accepts it, and the streams then open again.
+// Recovers from failures of the cache. If an event of the server could not be stored, the network is off. The
+// engine repeats the event with back-off until the cache accepts it. Then the streams open again.
 //
-// Invariant: failed operations are repeated in their order, and the network is off while one of them is outstanding.
+// Invariant: failed operations are repeated in their order. The network is off while a failed operation is
+// outstanding.
 
 import FirestoreModel
 
-/// Why the engine does not use the network.
+/// A reason why the engine does not use the network.
 enum OfflineCause: Hashable, Sendable {
   /// The app disabled the network.
   case app
@@ -27,9 +28,10 @@ enum OutstandingOperation: Sendable {
 extension SyncEngine {
   var isNetworkEnabled: Bool { offlineCauses.isEmpty }
 
-  /// Turns the network off, and repeats an operation until it succeeds.
+  /// Disables the network, and repeats an operation until it succeeds.
   mutating func retry(_ operation: OutstandingOperation, after failure: PersistenceFailure) {
-    // Precedes the report, which fails the writes of a damaged cache, except those with an outstanding operation.
+    // This precedes the report of the failure. The report fails the writes of a damaged cache, except those
+    // with an outstanding operation.
     outstanding.append(operation)
     report(failure)
     goOffline(.cache)
@@ -37,7 +39,7 @@ extension SyncEngine {
     act(.startTimer(.recovery, seconds: recoveryBackoff.next()))
   }
 
-  /// Stops the streams for a reason. The views become uncertain.
+  /// Closes the streams for a reason. The views are then not in sync.
   mutating func goOffline(_ cause: OfflineCause) {
     offlineCauses.insert(cause)
     closeStreams()
@@ -56,7 +58,7 @@ extension SyncEngine {
       return
     }
     outstanding.removeFirst()
-    // The back-off continues after a check, because the next operation may fail again.
+    // A successful check does not reset the back-off, because the next operation may fail again.
     if case .check = operation {} else { recoveryBackoff.reset() }
     if !outstanding.isEmpty {
       act(.startTimer(.recovery, seconds: 0))
@@ -78,10 +80,10 @@ extension SyncEngine {
     }
   }
 
-  /// A sync of the cache failed: moves the cache to a new file soon.
+  /// Called when a sync of the cache has failed. Schedules a copy of the cache to a new file.
   mutating func cacheSyncFailed() { act(.startTimer(.repair, seconds: repairBackoff.next())) }
 
-  /// Moves the cache to a new file after a failed sync, and tries again after a delay if that fails.
+  /// Copies the cache to a new file after a failed sync. If that fails, it schedules another attempt.
   mutating func repairCache() {
     do throws(PersistenceFailure) {
       try store.persistence.repair()
@@ -91,7 +93,7 @@ extension SyncEngine {
     }
   }
 
-  /// Logs a failure. A damaged cache is empty now: every target starts again, and the queued writes are lost.
+  /// Logs a failure. A damaged cache is now empty: every target starts again, and the queued writes are lost.
   mutating func report(_ failure: PersistenceFailure) {
     act(.warn("\(failure.error.message)"))
     guard failure.isDamage else { return }
@@ -104,7 +106,8 @@ extension SyncEngine {
     if !listenTargets.isEmpty { startWatch() }
   }
 
-  /// Fails the completions of queued writes that went with a damaged cache. Batches in flight may have been committed.
+  /// Fails the completions of queued writes that were lost with a damaged cache. The server may have
+  /// committed batches in flight.
   private mutating func loseWrites(_ error: FirestoreError) {
     var known: Set<BatchID> = []
     for operation in outstanding {
@@ -123,7 +126,7 @@ extension SyncEngine {
     }
     stop(.write)
     pipeline = []
-    // Runs later, because a report may arrive while the views change.
+    // Deferred, because a failure may be reported while the views are being changed.
     act(.startTimer(.lostWrites, seconds: 0))
   }
 
@@ -133,7 +136,7 @@ extension SyncEngine {
     do throws(PersistenceFailure) {
       for name in Set(views.values.flatMap(\.pendingDocuments)) { changes[name] = try store.read(name) }
     } catch {
-      // A failure with damage starts the timer again.
+      // If this fails because of damage, the report starts the timer again.
       report(error)
       if !error.isDamage { act(.startTimer(.lostWrites, seconds: recoveryBackoff.next())) }
       return

@@ -1,13 +1,14 @@
-// Reads the app's values into nodes.
+// Converts the app's values to nodes.
 //
-// Invariant: the class of an NSNumber distinguishes numbers and booleans, never `as? Bool`, which on Linux also
-// succeeds for 0 and 1. The reader rejects values that the protocol cannot carry, before anything is applied or sent.
+// Invariant: the class of an NSNumber distinguishes numbers and booleans. `as? Bool` cannot, because on Linux
+// it also succeeds for 0 and 1. Values that the protocol cannot represent are rejected before anything is
+// applied or sent.
 
 import FirebaseSharedSwift
 import Foundation
 import RealtimeModel
 
-/// An optional inside `Any`, which must count as null when it is empty.
+/// An optional inside `Any`. An empty one counts as null.
 private protocol AnyOptional {
   var wrappedAny: Any? { get }
 }
@@ -18,25 +19,25 @@ extension Optional: AnyOptional {
 
 /// Converts values of the app to nodes.
 struct ValueReader {
-  /// The longest string in bytes.
+  /// The maximum number of UTF-8 bytes of a string.
   static let longestString = 10 << 20
-  /// How deep a value may be nested.
+  /// The maximum nesting depth of a value.
   static let deepest = 1_000
 
-  /// Reads a value.
+  /// Converts a value to a node.
   ///
-  /// - Parameter path: where the value will be stored, for messages.
+  /// - Parameter path: the location at which the value will be stored, for error messages.
   static func node(_ value: Any?, at path: [String] = []) throws(InvalidValue) -> Node {
     try ValueReader().read(value, path)
   }
 
-  /// Reads a value with a separate priority.
+  /// Converts a value with a separate priority to a node.
   static func node(_ value: Any?, priority: Any?, at path: [String] = []) throws(InvalidValue) -> Node {
     let node = try ValueReader().read(value, path)
     return node.with(priority: try self.priority(priority, at: path))
   }
 
-  /// Reads a priority: nothing, a number, a string or a server value.
+  /// Converts a priority: nil, a number, a string or a server value.
   static func priority(_ value: Any?, at path: [String] = []) throws(InvalidValue) -> Priority? {
     let node = try ValueReader().read(value, path)
     guard !node.isEmpty else { return nil }
@@ -47,7 +48,7 @@ struct ValueReader {
     return priority
   }
 
-  /// Reads the keys and values of an update.
+  /// Converts the keys and values of an update.
   static func changes(_ values: [AnyHashable: Any]) throws(InvalidValue) -> [(Path, Node)] {
     var changes: [(Path, Node)] = []
     for (key, value) in values {
@@ -162,7 +163,7 @@ struct ValueReader {
 }
 
 extension NSNumber {
-  /// Whether it is an unsigned integer that does not fit 64 signed bits.
+  /// Whether this is an unsigned integer that does not fit in a signed 64-bit integer.
   var objCTypeIsLarge: Bool {
     String(cString: objCType) == "Q" && uint64Value > UInt64(Int64.max)
   }
