@@ -1,4 +1,4 @@
-// The texts of the error codes: the names in `userInfo`, and the messages for people.
+// The strings of the error codes: the names in `userInfo`, and the messages for users.
 
 extension AuthErrorCode {
   /// The name in `userInfo` under `AuthErrorUserInfoNameKey`.
@@ -98,7 +98,7 @@ extension AuthErrorCode {
     }
   }
 
-  /// The message of an error without a message of the server.
+  /// The message of an error for which the server sent no message.
   var message: String {
     switch self {
     case .invalidCustomToken:

@@ -86,7 +86,7 @@ struct ClientQuery: Hashable, Sendable {
 }
 
 extension ModelQuery {
-  /// The same query with explicit implicit orders.
+  /// The same query with its implicit orders made explicit.
   var normalized: ModelQuery {
     var query = self
     query.structured.orderBy = structured.normalizedOrder

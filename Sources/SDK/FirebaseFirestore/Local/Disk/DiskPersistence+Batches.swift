@@ -1,11 +1,11 @@
-// The mutation queues and overlays of all users on disk.
+// Stores the mutation queues and overlays of all users on disk.
 
 import FirestoreModel
 import Foundation
 import GRDB
 
 extension DiskPersistence {
-  /// The user as a column; nobody is empty, since no user's id is.
+  /// The user ID as a column. It is empty if no user is signed in, because no user has an empty ID.
   private var userColumn: Data { (state.user ?? "").column }
 
   func become(user: UserID) { state.user = user }

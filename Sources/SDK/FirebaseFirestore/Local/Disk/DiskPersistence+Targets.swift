@@ -1,4 +1,4 @@
-// The targets, bundles and named queries on disk, and the collection of garbage.
+// Stores the targets, bundles and named queries on disk, and collects garbage.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -138,7 +138,7 @@ extension DiskPersistence {
 
   // MARK: Garbage
 
-  /// The size of the used pages of the file.
+  /// The size in bytes of the used pages of the file.
   var approximateSize: Int {
     use { db in
       let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0

@@ -1,4 +1,5 @@
-// Reads the index configuration that the command-line tools export (firestore.indexes.json).
+// The index configuration: parses the file that Firebase's command-line tools export
+// (firestore.indexes.json).
 
 import FirestoreModel
 import Foundation
@@ -6,7 +7,8 @@ import Foundation
 enum IndexConfiguration {
   private typealias JSON = [String: Any]
 
-  /// Parses the indexes of a configuration. Scopes, overrides and modes, which the cache does not use, are ignored.
+  /// Parses the indexes of a configuration. It ignores scopes, overrides and modes, because the cache does
+  /// not use them.
   static func parse(_ data: Data) throws(FirestoreError) -> Set<FieldIndex> {
     guard let json = try? JSONSerialization.jsonObject(with: data) as? JSON else {
       throw .invalidArgument("The index configuration is no valid JSON object.")

@@ -1,12 +1,12 @@
-// The indexes of a cache in memory, kept up with every change of a document.
+// The indexes of a cache in memory. They are updated with every change of a document.
 //
-// Invariant: an index holds exactly the entries of the existing documents in its collections.
+// Invariant: an index contains exactly the entries of the existing documents in its collections.
 
 import FirestoreModel
 
 struct MemoryIndexes: Sendable {
   private var entries: [FieldIndex: [ResourcePath: SortedKeys]] = [:]
-  /// The same definitions by the ID of their collections, so that a write looks at its own only.
+  /// The same definitions by collection ID, so that a write checks only the indexes of its collection.
   private var byCollection: [String: [FieldIndex]] = [:]
 
   var definitions: Set<FieldIndex> { Set(entries.keys) }
@@ -44,7 +44,8 @@ struct MemoryIndexes: Sendable {
   func keys(of index: FieldIndex, in path: ResourcePath) -> SortedKeys? { entries[index]?[path] }
 }
 
-/// Sorted index keys with their documents, in short runs, so that an insertion moves few entries.
+/// Sorted index keys with the names of their documents. They are split into short runs, so that an insertion
+/// moves few entries.
 struct SortedKeys: Sendable {
   struct Entry: Sendable {
     let key: [UInt8]
@@ -123,14 +124,14 @@ struct SortedKeys: Sendable {
     }
   }
 
-  /// The place of the first entry that is not below a key.
+  /// The position of the first entry that is not below a key.
   private func position(of key: [UInt8]) -> (run: Int, place: Int) {
     let run = SortedKeys.first(in: runs) { !$0[$0.count - 1].key.lexicographicallyPrecedes(key) }
     guard run < runs.count else { return (run, 0) }
     return (run, SortedKeys.first(in: runs[run]) { !$0.key.lexicographicallyPrecedes(key) })
   }
 
-  /// The place of the first element that meets a condition which all later ones meet too.
+  /// The index of the first element that meets a condition. All later elements must also meet it.
   private static func first<T>(in list: [T], where condition: (T) -> Bool) -> Int {
     var low = 0
     var high = list.count
