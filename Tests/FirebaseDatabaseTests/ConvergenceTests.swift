@@ -1,9 +1,13 @@
-// Runs random programs on several clients with persistence: writes, updates, increments, transactions, queries, offline
-// spells, kills with a restart from disk, and restarts of the server. Each client's clock is wrong by up to a day, and by
-// another time after each kill. In the end all clients and their files must equal the server, no write may be lost or
-// applied twice, timestamps must be the server's, and the events of each observer must rebuild the value.
+// Tests that clients converge with the server. Random programs run on several clients with persistence:
+// writes, updates, increments, transactions, queries, offline periods, kills with a restart from disk, and
+// restarts of the server. Each client's clock is wrong by up to a day, and by a different time after each
+// kill.
 //
-// HEARTH_CONVERGENCE sets the number of programs and HEARTH_CONVERGENCE_SEED the first seed: `make convergence`.
+// At the end all clients and their files must equal the server. No write may be lost or applied twice,
+// timestamps must be the server's, and the events of each observer must rebuild the value.
+//
+// HEARTH_CONVERGENCE sets the number of programs and HEARTH_CONVERGENCE_SEED the first seed: `make
+// convergence`.
 
 import FirebaseCore
 import Foundation
@@ -38,14 +42,14 @@ private final class Mirror: Sendable {
     query.observe(.value, with: { values.record(canonicalJSON($0.value)) })
   }
 
-  /// Waits for a value, and returns the children that the events gave.
+  /// Waits for a value event, and returns the children that the child events have built.
   func children(when value: String) async throws -> [String: String] {
     _ = try await values.first(within: 60, "the value \(value)") { $0 == value }
     return children.withLock { $0 }
   }
 }
 
-/// A client with its file, its mirrors, and the values that the server must have in the end.
+/// A client with its file and its mirrors, and the values that the server must have at the end.
 private struct Participant {
   let name: String
   var folder: DataFolder
@@ -63,14 +67,15 @@ private struct Participant {
   var nextValue = 0
 }
 
-/// One program.
+/// One random program.
 private struct Program {
   let seed: UInt64
   var random: SplitMix
   let namespace: String
   let data: DataFolder
   var server: TestServer
-  /// The clients' way to the server, whose port changes with a restart: its old port may be taken meanwhile.
+  /// The relay through which the clients connect to the server. A restarted server has another port, because
+  /// another process may have taken the old one.
   let relay: Relay
   var participants: [Participant] = []
   let committed = Guarded(0)
@@ -160,14 +165,15 @@ private struct Program {
       data.value = (data.value as? Int ?? 0) + 1
       return .success(withValue: data)
     }) { error, isCommitted, _ in
-      // After a lost connection, or an end of the app, the outcome is unknown.
+      // After a lost connection or after the app was deleted, the outcome is unknown.
       if error == nil { uncertain.withLock { $0 -= 1 } }
       if isCommitted { committed.withLock { $0 += 1 } }
     }
   }
 
-  /// Waits for the responses to increments before their connection ends. The protocol repeats a write whose response was
-  /// lost, and an increment would count twice. Increments that were made offline are not sent yet.
+  /// Waits for the responses to increments before the client's connection ends. The protocol repeats a write
+  /// whose response was lost, and an increment would then be applied twice. Increments that were made offline
+  /// have not been sent.
   private mutating func awaitIncrements(_ number: Int) async throws {
     let participant = participants[number]
     guard participant.isOnline, participant.hasPendingIncrement else { return }
@@ -240,7 +246,7 @@ private struct Program {
     for participant in participants { try await checkFile(of: participant, all) }
   }
 
-  /// Starts a client again without a connection: it must show the server's value and have no pending writes.
+  /// Starts a client again without a connection. It must show the server's value and have no pending writes.
   private mutating func checkFile(of participant: Participant, _ all: String) async throws {
     let copy = try await participant.client.copyData(from: participant.folder)
     defer { copy.remove() }
@@ -255,7 +261,8 @@ private struct Program {
 }
 
 extension Client {
-  /// Ends the connection and copies the data directory in one step of the core, as a kill at this moment would.
+  /// Ends the connection and copies the data directory in one step of the core. The copy is what a kill at
+  /// this time would leave.
   fileprivate func killedData(from folder: DataFolder) async throws -> DataFolder {
     let copy = try DataFolder()
     let repository = ref.repository
@@ -284,7 +291,7 @@ struct ConvergenceTests {
   }()
 
   @Test(
-    "clients with offline spells, kills and restarts converge with the server, and lose and repeat no write")
+    "clients with offline periods, kills and restarts converge with the server, without lost or repeated writes")
   func programs() async throws {
     for seed in ConvergenceTests.seeds { try await Program.run(seed) }
   }

@@ -1,4 +1,4 @@
-// Tests the tokens of a connection: its state machine, and a client with token providers against a server.
+// Tests the tokens of a connection: the state machine, and a client with token providers and a real server.
 
 import FirebaseCore
 import Foundation
@@ -13,7 +13,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-/// Provides the tokens of a list: the first one until a refresh is forced, then the next.
+/// Provides the tokens of a list: the first token until a refresh is forced, then the next one.
 private final class ListedTokens: TokenProvider {
   private let tokens: Guarded<[String]>
   let forced = Guarded(0)
@@ -32,7 +32,7 @@ private final class ListedTokens: TokenProvider {
   }
 }
 
-/// Lets a test answer each request for a token.
+/// A token provider whose requests the test answers.
 private final class HeldTokens: TokenProvider {
   typealias Answer = @Sendable (Result<String?, any Error>) -> Void
   let requests = Recorder<Answer>()
@@ -109,7 +109,7 @@ struct TokenTests {
     #expect(times == [5_040], "the server's time at this moment")
   }
 
-  @Test("other credentials than JSON Web Tokens are sent as gauth, and App Check tokens before them")
+  @Test("credentials other than JSON Web Tokens are sent as gauth, after the App Check token")
   func actions() throws {
     let sent = try greeted(auth: "owner", appCheck: "check").sent
     #expect(
@@ -136,7 +136,7 @@ struct TokenTests {
   }
 
   @Test(
-    "a rejected token closes the connection; the next attempt forces a new token, and after three it is slow")
+    "after a rejected token the connection closes and a new token is forced; after three, attempts are slow")
   func rejectedToken() throws {
     var (connection, generation, _) = try greeted(auth: "a.b.c")
     var delays: [Int64] = []
@@ -167,7 +167,7 @@ struct TokenTests {
     #expect(sent(connection.takeActions()).contains { $0.contains(#""a":"p""#) })
   }
 
-  @Test("a response to an earlier token does not count")
+  @Test("a response to an earlier token is ignored")
   func earlierResponse() throws {
     var (connection, generation, _) = try greeted(auth: "a.b.c")
     connection.authChanged("d.e.f")
@@ -179,7 +179,7 @@ struct TokenTests {
     #expect(connection.isConnected)
   }
 
-  @Test("a token that cannot be fetched delays the attempt, and a revoked App Check token is fetched again")
+  @Test("a token that cannot be fetched delays the connection, and a revoked App Check token is fetched again")
   func failedFetch() throws {
     var connection = ServerConnection(seed: 1, statsName: "s", usesTokens: true)
     connection.connect()
@@ -196,7 +196,7 @@ struct TokenTests {
     #expect(open.isConnected)
   }
 
-  @Test("the App Check token is a header of the request that opens the WebSocket")
+  @Test("the request that opens the WebSocket contains the App Check token as a header")
   func appCheckHeader() async throws {
     let texts = Recorder<String>()
     let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -220,7 +220,7 @@ struct TokenTests {
     try await server.close()
   }
 
-  @Test("a client's token reaches the server, a rejected one is refreshed, and signing out ends it")
+  @Test("the server receives a client's token, a rejected token is refreshed, and signing out removes it")
   func client() async throws {
     let server = try await TestServer.start()
     let client = try server.clients(1)[0]
@@ -238,7 +238,7 @@ struct TokenTests {
     await server.stop([client])
   }
 
-  @Test("a token that was fetched for one user is not sent after another user has signed in meanwhile")
+  @Test("a token that was fetched for one user is not sent after another user has signed in")
   func switchedUser() async throws {
     let server = try await TestServer.start()
     let client = try server.clients(1)[0]

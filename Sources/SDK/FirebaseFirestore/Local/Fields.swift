@@ -32,7 +32,7 @@ extension MapValue {
 }
 
 extension Value {
-  /// The size in memory, roughly, in bytes.
+  /// The approximate size in memory in bytes.
   var approximateSize: Int {
     switch self {
     case .string(let text): 16 + text.utf8.count
