@@ -1,4 +1,4 @@
-// The life of ID tokens: when they are refreshed, which errors sign the user out, and what other products receive.
+// Tests ID tokens: when they are refreshed, which errors sign the user out, and what other products receive.
 
 import FirebaseCore
 import Foundation
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(
-    "errors that mean that the tokens will never be accepted again sign the user out; others do not",
+    "an error that makes the tokens permanently invalid signs the user out; other errors do not",
     arguments: [
       ("USER_DISABLED", AuthErrorCode.userDisabled, true), ("USER_NOT_FOUND", .userNotFound, true),
       ("TOKEN_EXPIRED", .userTokenExpired, true), ("INVALID_REFRESH_TOKEN", .invalidUserToken, true),

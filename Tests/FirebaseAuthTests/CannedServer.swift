@@ -1,4 +1,5 @@
-// An HTTP server with answers of the test's choice, for responses that a Hearth server never sends.
+// The canned server: an HTTP server that sends responses of the test, for responses that a Hearth server
+// never sends.
 
 import Foundation
 import Locking
@@ -6,7 +7,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 
-/// A request as the server received it.
+/// A request that the server received.
 struct ReceivedRequest: Sendable {
   let uri: String
   let headers: [String: String]
@@ -27,7 +28,7 @@ struct ReceivedRequest: Sendable {
   func string(_ name: String) -> String? { json[name] as? String }
 }
 
-/// An answer of the test.
+/// A response that the test defines.
 struct CannedAnswer: Sendable {
   var status = 200
   var headers: [String: String] = [:]
@@ -35,7 +36,7 @@ struct CannedAnswer: Sendable {
 
   static func ok(_ body: String) -> CannedAnswer { CannedAnswer(body: body) }
 
-  /// An error of the API.
+  /// An error response of the API.
   static func error(_ message: String, status: Int = 400) -> CannedAnswer {
     CannedAnswer(
       status: status,

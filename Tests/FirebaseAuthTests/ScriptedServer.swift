@@ -1,4 +1,4 @@
-// A canned server with one account, whose answers a test overrides by operation.
+// The scripted server: a canned server with one account. A test can override its responses by operation.
 
 import FirebaseCore
 import Foundation
@@ -24,7 +24,8 @@ final class ScriptedServer: Sendable {
     self.overrides = overrides
   }
 
-  /// Starts the server and an app. With a clock, the app's `Auth` is not the shared one.
+  /// Starts the server and makes an app. If a clock is given, the test uses a separate `Auth` with that
+  /// clock.
   static func start(clock: ManualClock? = nil) async throws -> ScriptedServer {
     let overrides = Guarded<[String: CannedServer.Answer]>([:])
     let tokens = Guarded(0)
@@ -61,17 +62,17 @@ final class ScriptedServer: Sendable {
     }
   }
 
-  /// Answers an operation in another way from now on.
+  /// Overrides the response to an operation from now on.
   func answer(_ operation: String, _ answer: @escaping CannedServer.Answer) {
     overrides.withLock { $0[operation] = answer }
   }
 
-  /// Answers an operation with a fixed answer from now on.
+  /// Overrides the response to an operation with a fixed response from now on.
   func answer(_ operation: String, _ answer: CannedAnswer) {
     self.answer(operation) { _ in answer }
   }
 
-  /// Answers an operation as at first.
+  /// Restores the default response to an operation.
   func restore(_ operation: String) {
     overrides.withLock { $0[operation] = nil }
   }

@@ -48,7 +48,8 @@ struct CacheFileTests {
   // MARK: Damage
 
   @Test(
-    "a file that is foreign, damaged or of a later version is replaced by an empty one, and the app gets an error")
+    "a file that is foreign, damaged or of a later version is replaced by an empty one, and the app gets an error"
+  )
   func damagedFiles() throws {
     let cases: [(String, (URL) throws -> Void)] = [
       ("text", { try Data("not a database, but a long text that is one".utf8).write(to: $0) }),
@@ -388,7 +389,9 @@ struct CacheFileTests {
 
   // MARK: Pruning
 
-  @Test("after 1,000 updates the least recently used 20 % are removed repeatedly until the size is below the limit")
+  @Test(
+    "after 1,000 updates the least recently used 20 % are removed repeatedly until the size is below the limit"
+  )
   func pruneBySize() throws {
     let folder = try DataFolder()
     defer { folder.remove() }

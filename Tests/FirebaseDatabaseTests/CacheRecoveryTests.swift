@@ -162,7 +162,8 @@ struct CacheRecoveryTests {
     }
   }
 
-  @Test("a write that is too deep for every server fails immediately, and the next run finds all other writes")
+  @Test(
+    "a write that is too deep for every server fails immediately, and the next run finds all other writes")
   func depths() async throws {
     let folder = try DataFolder()
     defer { folder.remove() }

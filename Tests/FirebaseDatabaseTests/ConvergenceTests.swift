@@ -291,7 +291,8 @@ struct ConvergenceTests {
   }()
 
   @Test(
-    "clients with offline periods, kills and restarts converge with the server, without lost or repeated writes")
+    "clients with offline periods, kills and restarts converge with the server, without lost or repeated writes"
+  )
   func programs() async throws {
     for seed in ConvergenceTests.seeds { try await Program.run(seed) }
   }

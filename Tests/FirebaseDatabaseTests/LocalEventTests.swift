@@ -58,7 +58,8 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("a limited query's window is updated when children change, and removal events precede addition events")
+  @Test(
+    "a limited query's window is updated when children change, and removal events precede addition events")
   func limitedQuery() async throws {
     let client = try Client.offline()
     let log = client.ref.child("log")
@@ -209,7 +210,8 @@ struct LocalEventTests {
       repository.handle(.listenAnswered(listen, warnings: [], .permissionDenied))
     }
     ref.startTransaction { .success(withValue: $0) }
-    #expect(await counts() == [1, 1], "the server ended the listen, so the next transaction starts a new one")
+    #expect(
+      await counts() == [1, 1], "the server ended the listen, so the next transaction starts a new one")
     ref.put(0)
     await client.settle()
     #expect(await counts() == [0, 0], "the write has cancelled all transactions")

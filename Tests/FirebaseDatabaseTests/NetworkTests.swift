@@ -266,7 +266,8 @@ struct NetworkTests {
   }
 
   @Test(
-    "after a reconnection the client has the server's value, after any changes in the meantime", arguments: 0..<4)
+    "after a reconnection the client has the server's value, after any changes in the meantime",
+    arguments: 0..<4)
   func resumesAnyChange(seed: Int) async throws {
     let network = try await RelayedNetwork.make()
     var random = RandomNodes(seed: UInt64(seed) &+ 40)

@@ -85,7 +85,8 @@ struct PersistenceTests {
     await server.stop([other])
   }
 
-  @Test("after a restart without a connection, complete queries raise their events, including filtered queries")
+  @Test(
+    "after a restart without a connection, complete queries raise their events, including filtered queries")
   func offlineQueries() async throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -118,7 +119,9 @@ struct PersistenceTests {
     ]
     #expect(try await events.next(3).prefix(2) == expected[...])
     #expect(events.recorded.last?.value == #"{"b":{"rank":1},"e":{"rank":0}}"#)
-    #expect(try await second.ref.child("room/y").recordValues().next() == "[1,2,3]", "a location below a complete query")
+    #expect(
+      try await second.ref.child("room/y").recordValues().next() == "[1,2,3]",
+      "a location below a complete query")
     let single = await second.ref.child("room").observeSingleEventAndPreviousSiblingKey(of: .value)
     #expect(canonicalJSON(single.0.value) == #"{"x":true,"y":[1,2,3]}"#)
     await second.close()

@@ -195,7 +195,9 @@ struct ServerConnectionTests {
     #expect(openedGeneration(connection.takeActions()) != nil)
   }
 
-  @Test("after a shutdown message the client does not reconnect; after a reset it connects to the host in the message")
+  @Test(
+    "after a shutdown message the client does not reconnect; after a reset it connects to the host in the message"
+  )
   func shutdownAndReset() throws {
     var connection = makeConnection()
     let first = try #require(openedGeneration(connection.takeActions()))

@@ -179,7 +179,8 @@ struct TokenTests {
     #expect(connection.isConnected)
   }
 
-  @Test("a token that cannot be fetched delays the connection, and a revoked App Check token is fetched again")
+  @Test(
+    "a token that cannot be fetched delays the connection, and a revoked App Check token is fetched again")
   func failedFetch() throws {
     var connection = ServerConnection(seed: 1, statsName: "s", usesTokens: true)
     connection.connect()

@@ -113,7 +113,8 @@ struct WriteTreeTests {
   }
 
   @Test(
-    "a new write does not apply earlier writes again, with and without observers of the parent", arguments: [false, true])
+    "a new write does not apply earlier writes again, with and without observers of the parent",
+    arguments: [false, true])
   func costOfSets(isObserved: Bool) async throws {
     func steps(_ count: Int) async throws -> Int {
       let client = try Client.offline()

@@ -1,4 +1,5 @@
-// Both databases as the signed-in user: rules see the user of FirebaseAuth, and nobody after the sign-out.
+// Tests both databases with a signed-in user: rules receive the user of FirebaseAuth, and no user after the
+// sign-out.
 
 import Firebase
 import Foundation
@@ -26,7 +27,7 @@ private let treeRules = """
   }}
   """
 
-/// A server with rules for both databases, and an app of it.
+/// A server with rules for both databases, and an app that uses it.
 private struct Rulebook {
   let server: HearthServer
   let app: FirebaseApp
@@ -105,7 +106,7 @@ private struct Rulebook {
 }
 
 @Suite("Signed-in databases", .timeLimit(.minutes(2))) struct SignedInTests {
-  @Test("both databases act as the signed-in user, and as nobody after the sign-out")
+  @Test("both databases act as the signed-in user, and without a user after the sign-out")
   func users() async throws {
     let book = try await Rulebook()
     #expect(try await book.mayWrite("users/lea") == (false, false))
@@ -120,7 +121,7 @@ private struct Rulebook {
     await book.close()
   }
 
-  @Test("after a restart the first calls already carry the token of the stored user")
+  @Test("after a restart the first calls carry the token of the stored user")
   func restart() async throws {
     let book = try await Rulebook()
     try await book.auth.signIn(withCustomToken: #"{"uid":"lea"}"#)
@@ -130,7 +131,7 @@ private struct Rulebook {
 
     FirebaseApp.configure(name: name, options: options)
     let app = try #require(FirebaseApp.app(name: name))
-    // No call of `Auth.auth(app:)`: the first call of Firestore starts it.
+    // `Auth.auth(app:)` has not been called. The first call of Firestore starts FirebaseAuth.
     let documents = Firestore.firestore(app: app)
     documents.useEmulator(withHost: "127.0.0.1", port: port)
     #expect(try await documents.document("users/lea").getDocument(source: .server).exists)
@@ -139,7 +140,7 @@ private struct Rulebook {
     await book.server.stop()
   }
 
-  @Test("claims of a refreshed token count from the refresh on")
+  @Test("after a refresh, rules see the claims of the new token")
   func claims() async throws {
     let book = try await Rulebook()
     let user = try await book.auth.signIn(withCustomToken: #"{"uid":"lea"}"#).user
@@ -155,7 +156,7 @@ private struct Rulebook {
     await book.close()
   }
 
-  @Test("listeners of both databases end with a permission error at the sign-out")
+  @Test("after a sign-out, listeners of both databases end with a permission error")
   func listeners() async throws {
     let book = try await Rulebook()
     try await book.auth.signIn(withCustomToken: #"{"uid":"lea"}"#)

@@ -19,7 +19,7 @@ package struct FutureCompletion<Output>: @unchecked Sendable {
   package func succeed(_ output: Output) { promise(.success(output)) }
   package func fail(_ error: any Error) { promise(.failure(error)) }
 
-  /// Completes the future with the value, or with the error if there is no value.
+  /// Completes the future with the value, or with the error if the value is nil.
   package func complete(_ output: Output?, _ error: (any Error)?) {
     if let output { succeed(output) } else { fail(error ?? MissingResult()) }
   }

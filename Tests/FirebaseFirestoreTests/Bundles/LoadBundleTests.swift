@@ -1,4 +1,4 @@
-// Loading of bundles through the public API: progress, cached documents and named queries.
+// Tests loading bundles through the public API: progress, cached documents and named queries.
 
 import FirebaseFirestore
 import Foundation
@@ -119,11 +119,11 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
     await #expect {
       try await deadline { try await client.loadBundle(Data()) }
     } throws: { ($0 as? FirestoreErrorCode)?.code == .unknown }
-    // The failed load did not mark the bundle as loaded.
+    // The failed attempt must not mark the bundle as loaded.
     #expect(try await deadline { try await client.loadBundle(data) }.state == .success)
   }
 
-  @Test("streams are read to their end, and a missing file is an error")
+  @Test("a bundle is loaded from a stream, and a stream of a missing file is an error")
   func streams() async throws {
     let client = try await offline()
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent(

@@ -1,4 +1,4 @@
-// The commit of one transaction attempt, and the errors that allow another attempt.
+// Tests transaction attempts: the writes that an attempt commits, and the errors that allow another attempt.
 
 import FirebaseCore
 import FirestoreModel
@@ -22,7 +22,7 @@ import Testing
     Write(.update(name(id), fields: ["n": 1]), mask: [.init(field: "n")], precondition: .exists(true))
   }
 
-  @Test("every document read is committed with its version as a precondition")
+  @Test("the commit has the version of every document that was read as a precondition")
   func readPreconditions() throws {
     var attempt = TransactionAttempt()
     for document in [found("a", at: 5), missing("b"), found("c", at: 7), missing("d")] {

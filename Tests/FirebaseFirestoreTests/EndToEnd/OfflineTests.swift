@@ -1,4 +1,4 @@
-// Offline first: writes and documents survive the end of the client, and reach the server later.
+// Tests offline use: writes and documents survive the end of the client, and writes reach the server later.
 
 import FirebaseCore
 import FirebaseFirestore
@@ -12,7 +12,7 @@ import Testing
     try await server.start()
     let port = await server.port
     await server.stop()
-    // The server is down: the writes are queued.
+    // The server is stopped, so the writes are queued.
     let first = TestClient.make(port: port)
     for n in 0..<20 { put(first.document("log/\(n)"), ["n": n, "time": FieldValue.serverTimestamp()]) }
     first.document("log/3").delete { _ in }
@@ -40,7 +40,7 @@ import Testing
     await server.stop()
   }
 
-  @Test("a listener after a restart shows the cached documents first and resumes from them")
+  @Test("after a restart a listener shows the cached documents first, and resumes from them")
   func listenerResumes() async throws {
     try await withServer { _, port in
       let first = TestClient.make(port: port)
@@ -84,12 +84,12 @@ import Testing
     try await second.terminate()
   }
 
-  @Test("if another process uses the cache, this one has a cache in memory and logs an error")
+  @Test("if another process uses the cache, the client uses a cache in memory and logs an error")
   func otherProcess() async throws {
     let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
       let folder = TestClient.dataFolder
       let client = TestClient.make(port: 1)
-      // The other process: it holds the lock of every folder that this client could use.
+      // Simulates another process, which locks every folder that this client could use.
       let place = client.cachePlace
       try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
       let descriptor = open(place.appendingPathComponent("lock").path, O_CREAT | O_RDWR, 0o600)

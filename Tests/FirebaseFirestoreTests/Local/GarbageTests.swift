@@ -1,4 +1,4 @@
-// Garbage collection of the memory cache.
+// Tests the garbage collection of the memory cache.
 
 import FirestoreModel
 import Foundation
@@ -39,7 +39,7 @@ import Testing
     #expect(try cached(cache, of: 0..<10) == [7])
   }
 
-  @Test("documents of pending writes and active targets are kept")
+  @Test("documents of pending writes and of active targets are not removed")
   func referencedDocuments() throws {
     var cache = MemoryPersistence(isEager: false)
     cache.begin(.collectGarbage)
@@ -52,7 +52,7 @@ import Testing
       cache.releaseTarget(target)
     }
     cache.collectGarbage(active: [targets[2].id], share: 0.75, most: 1_000) { _ in false }
-    // Least recently used are the unreferenced document and the target that was released first.
+    // The least recently used are the unreferenced document and the target that was released first.
     #expect(try cached(cache, of: 0..<5) == [1, 2, 3])
     #expect(cache.target(.document(try name(0))) == nil)
     #expect(cache.target(.document(try name(1))) != nil)
@@ -80,7 +80,7 @@ import Testing
     #expect(try documents.count { !(try engine.store.read($0.name)).isKnown } == 6)
   }
 
-  @Test("targets without documents count and are removed, too")
+  @Test("targets without documents count towards the cache's size and are removed")
   func emptyTargets() throws {
     var store = LocalStore(persistence: MemoryPersistence(isEager: false))
     for id in 0..<1_000 { try store.release(try store.allocate(.document(try name(id))).id) }

@@ -1,8 +1,9 @@
-// Runs the public test vectors of client calls and their requests, for the calls that this SDK has.
+// Tests requests with public test vectors: each vector has a client call and the request that the call must
+// send. Calls that this SDK does not have are skipped.
 //
 // The vectors come from server libraries, which split maps and masks differently, so the test compares
-// effects. Both writes must produce the same document from any previous state, and have the same
-// precondition. Both queries must be equal in normalized form.
+// effects. The expected and the actual write must produce the same document from any previous state, and must
+// have the same precondition. Queries must be equal in normalized form.
 
 import FirebaseCore
 import FirestoreModel

@@ -1,11 +1,11 @@
-// A persistence for tests of failures: the operations that a test chooses throw before they begin.
+// A failing persistence for tests of failures: the operations that a test chooses throw before they begin.
 
 import FirestoreModel
 
 @testable import FirebaseFirestore
 
 struct FailingPersistence: Persistence {
-  /// The persistence that does the work.
+  /// The persistence to which all calls are forwarded.
   var inner: any Persistence
   /// Whether an operation fails.
   var fails: @Sendable (StoreOperation) -> Bool = { _ in false }

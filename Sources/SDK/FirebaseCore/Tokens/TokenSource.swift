@@ -67,7 +67,7 @@ package final class TokenSource: Sendable {
   ///
   /// - Parameters:
   ///   - forcingRefresh: whether to request a new token, for instance after the server rejected the current one.
-  ///   - completion: receives the token, nil if no user is signed in or there is no provider, or the
+  ///   - completion: receives the token, nil without a signed-in user or without a provider, or the
   ///     provider's error.
   package func token(
     forcingRefresh: Bool, completion: @escaping @Sendable (Result<String?, any Error>) -> Void
@@ -79,7 +79,7 @@ package final class TokenSource: Sendable {
   /// Gets the token to send.
   ///
   /// - Parameter forcingRefresh: whether to request a new token, for instance after the server rejected the current one.
-  /// - Returns: the token; nil if no user is signed in or there is no provider.
+  /// - Returns: the token; nil without a signed-in user or without a provider.
   /// - Throws: the provider's error, such as a network error of the refresh.
   package func token(forcingRefresh: Bool) async throws -> String? {
     try await withCheckedThrowingContinuation { continuation in

@@ -178,7 +178,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
   private static let maximumBatch = 1 << 62
   private static let maximumTarget = Int(TargetID.max) / 2
 
-  /// Reads a number that must be between zero and a maximum. Returns zero if there is no number.
+  /// Reads a number that must be between zero and a maximum. Returns zero if the query has no result.
   ///
   /// - Throws: `DamagedRow` or `RowDecodingError` for another value.
   private func number(_ sql: String, upTo maximum: Int, in db: Database) throws -> Int {
