@@ -29,16 +29,16 @@ struct ReceivedRequest: Sendable {
 }
 
 /// A response that the test defines.
-struct CannedAnswer: Sendable {
+struct CannedResponse: Sendable {
   var status = 200
   var headers: [String: String] = [:]
   var body = "{}"
 
-  static func ok(_ body: String) -> CannedAnswer { CannedAnswer(body: body) }
+  static func ok(_ body: String) -> CannedResponse { CannedResponse(body: body) }
 
   /// An error response of the API.
-  static func error(_ message: String, status: Int = 400) -> CannedAnswer {
-    CannedAnswer(
+  static func error(_ message: String, status: Int = 400) -> CannedResponse {
+    CannedResponse(
       status: status,
       body:
         #"{"error":{"code":\#(status),"message":"\#(message)","errors":[{"message":"m","reason":"invalid"}]}}"#
@@ -48,7 +48,7 @@ struct CannedAnswer: Sendable {
 
 /// A server on a free local port.
 final class CannedServer: Sendable {
-  typealias Answer = @Sendable (ReceivedRequest) async -> CannedAnswer
+  typealias Responder = @Sendable (ReceivedRequest) async -> CannedResponse
 
   private let channel: any Channel
   private let received: Guarded<[ReceivedRequest]>
@@ -58,7 +58,7 @@ final class CannedServer: Sendable {
     self.received = received
   }
 
-  static func start(_ answer: @escaping Answer) async throws -> CannedServer {
+  static func start(_ answer: @escaping Responder) async throws -> CannedServer {
     let received = Guarded<[ReceivedRequest]>([])
     let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .childChannelInitializer { channel in
@@ -87,11 +87,11 @@ final class CannedServer: Sendable {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
 
-    private let answer: Answer
+    private let answer: Responder
     private var head: HTTPRequestHead?
     private var body = ByteBuffer()
 
-    init(_ answer: @escaping Answer) {
+    init(_ answer: @escaping Responder) {
       self.answer = answer
     }
 

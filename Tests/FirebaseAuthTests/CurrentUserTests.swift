@@ -79,7 +79,7 @@ import Testing
       outcomes.record("\(result?.user.uid ?? "-") \(error == nil)")
     }
     #expect(await outcomes.next() == "u1 true")
-    scripted.answer("accounts:signInWithPassword", .error("INVALID_PASSWORD"))
+    scripted.setResponse("accounts:signInWithPassword", .error("INVALID_PASSWORD"))
     scripted.auth.signIn(withEmail: "a@b.c", password: "x") { result, error in
       dispatchPrecondition(condition: .onQueue(.main))
       outcomes.record(
@@ -144,12 +144,12 @@ import Testing
   func secondFactor() async throws {
     let scripted = try await ScriptedServer.start()
     let auth = scripted.auth
-    scripted.answer(
+    scripted.setResponse(
       "accounts:signInWithPassword",
       .ok(
         #"{"localId":"u1","mfaPendingCredential":"pending","mfaInfo":[{"mfaEnrollmentId":"e1","displayName":"phone","phoneInfo":"+*******0100","enrolledAt":"2023-11-14T22:13:20.123Z"},{"mfaEnrollmentId":"e2","totpInfo":{}}]}"#
       ))
-    scripted.answer("accounts/mfaSignIn:start", .ok(#"{"phoneResponseInfo":{"sessionInfo":"s"}}"#))
+    scripted.setResponse("accounts/mfaSignIn:start", .ok(#"{"phoneResponseInfo":{"sessionInfo":"s"}}"#))
     var resolver: MultiFactorResolver?
     do { try await auth.signIn(withEmail: "a@b.c", password: "secret") } catch {
       #expect(AuthErrorCode(of: error) == .secondFactorRequired)
@@ -175,7 +175,7 @@ import Testing
   @Test("archived results have the same values after decoding, and an archive of another type gives nil")
   func archives() async throws {
     let scripted = try await ScriptedServer.start()
-    scripted.answer(
+    scripted.setResponse(
       "accounts:signInWithIdp",
       .ok(
         #"{"localId":"u1","idToken":"\#(try makeToken())","refreshToken":"r","expiresIn":"3600","providerId":"google.com","oauthIdToken":"i","rawUserInfo":"{\"name\":\"Lea\"}","isNewUser":true,"screenName":"lea"}"#

@@ -26,17 +26,17 @@ import Testing
   @Test(
     "a response that cannot be parsed causes an internal error with its cause",
     arguments: [
-      CannedAnswer(body: "<html>"), CannedAnswer(body: ""), CannedAnswer(body: "[]"),
-      CannedAnswer(body: "{}"),
-      CannedAnswer(body: #"{"idToken":5}"#), CannedAnswer(body: #"{"idToken":"","refreshToken":""}"#),
-      CannedAnswer(status: 404, body: "<html>not found</html>"), CannedAnswer(status: 500, body: ""),
-      CannedAnswer(status: 400, body: #"{"error":"no object"}"#),
-      CannedAnswer(status: 302, headers: ["Location": "http://127.0.0.1:9/"], body: ""),
+      CannedResponse(body: "<html>"), CannedResponse(body: ""), CannedResponse(body: "[]"),
+      CannedResponse(body: "{}"),
+      CannedResponse(body: #"{"idToken":5}"#), CannedResponse(body: #"{"idToken":"","refreshToken":""}"#),
+      CannedResponse(status: 404, body: "<html>not found</html>"), CannedResponse(status: 500, body: ""),
+      CannedResponse(status: 400, body: #"{"error":"no object"}"#),
+      CannedResponse(status: 302, headers: ["Location": "http://127.0.0.1:9/"], body: ""),
       .error("A_NEW_NAME : detail"),
     ])
-  func unreadable(answer: CannedAnswer) async throws {
+  func unreadable(answer: CannedResponse) async throws {
     let scripted = try await ScriptedServer.start()
-    scripted.answer("accounts:signUp", answer)
+    scripted.setResponse("accounts:signUp", answer)
     do {
       try await scripted.auth.signInAnonymously()
       Issue.record("the sign-in succeeded")
@@ -53,7 +53,7 @@ import Testing
   @Test("a response that exceeds the size limit ends the request")
   func tooLarge() async throws {
     let scripted = try await ScriptedServer.start()
-    scripted.answer(
+    scripted.setResponse(
       "accounts:signUp",
       .ok(#"{"x":""# + String(repeating: "x", count: HTTPClient.maximumResponseBytes) + #""}"#))
     #expect(await code { try await scripted.auth.signInAnonymously() } == .networkError)
@@ -103,7 +103,7 @@ import Testing
     let scripted = try await ScriptedServer.start()
     try await scripted.auth.signIn(withCustomToken: "t")
     let user = try #require(scripted.auth.currentUser)
-    scripted.answer("accounts:lookup", .ok("{}"))
+    scripted.setResponse("accounts:lookup", .ok("{}"))
     #expect(await code { try await scripted.auth.signIn(withCustomToken: "t") } == .internalError)
     #expect(scripted.auth.currentUser === user)
     await scripted.stop()
@@ -138,7 +138,7 @@ import Testing
     "signing in to an account with other sign-in methods gives an error with its address and a credential")
   func needsConfirmation() async throws {
     let scripted = try await ScriptedServer.start()
-    scripted.answer(
+    scripted.setResponse(
       "accounts:signInWithIdp",
       .ok(
         #"{"needConfirmation":true,"email":"a@b.c","providerId":"google.com","oauthIdToken":"i","verifiedProvider":["password"]}"#
@@ -164,7 +164,7 @@ import Testing
     let scripted = try await ScriptedServer.start()
     try await scripted.auth.signInAnonymously()
     let user = try #require(scripted.auth.currentUser)
-    scripted.answer(
+    scripted.setResponse(
       "accounts:signInWithIdp",
       .ok(
         #"{"errorMessage":"FEDERATED_USER_ID_ALREADY_LINKED","providerId":"github.com","oauthAccessToken":"x","email":"a@b.c"}"#
@@ -187,7 +187,7 @@ import Testing
     let scripted = try await ScriptedServer.start()
     try await scripted.auth.signInAnonymously()
     let user = try #require(scripted.auth.currentUser)
-    scripted.answer(
+    scripted.setResponse(
       "accounts:signInWithPhoneNumber", .ok(#"{"temporaryProof":"proof","phoneNumber":"+15550100"}"#))
     let provider = PhoneAuthProvider.provider(auth: scripted.auth)
     let credential = provider.credential(withVerificationID: "v", verificationCode: "123456")

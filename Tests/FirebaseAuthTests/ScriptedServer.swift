@@ -13,10 +13,10 @@ final class ScriptedServer: Sendable {
   let app: FirebaseApp
   let auth: Auth
   let clock = ManualClock()
-  private let overrides: Guarded<[String: CannedServer.Answer]>
+  private let overrides: Guarded<[String: CannedServer.Responder]>
 
   private init(
-    server: CannedServer, app: FirebaseApp, auth: Auth, overrides: Guarded<[String: CannedServer.Answer]>
+    server: CannedServer, app: FirebaseApp, auth: Auth, overrides: Guarded<[String: CannedServer.Responder]>
   ) {
     self.server = server
     self.app = app
@@ -27,7 +27,7 @@ final class ScriptedServer: Sendable {
   /// Starts the server and makes an app. If a clock is given, the test uses a separate `Auth` with that
   /// clock.
   static func start(clock: ManualClock? = nil) async throws -> ScriptedServer {
-    let overrides = Guarded<[String: CannedServer.Answer]>([:])
+    let overrides = Guarded<[String: CannedServer.Responder]>([:])
     let tokens = Guarded(0)
     let server = try await CannedServer.start { request in
       if let answer = overrides.withLock({ $0[request.operation] }) { return await answer(request) }
@@ -50,7 +50,7 @@ final class ScriptedServer: Sendable {
 
   private static func defaultAnswer(
     _ request: ReceivedRequest, _ number: Int, _ now: Date
-  ) throws -> CannedAnswer {
+  ) throws -> CannedResponse {
     let token = try makeToken("u1", issued: now, claims: ["number": number])
     switch request.operation {
     case "accounts:lookup":
@@ -63,12 +63,12 @@ final class ScriptedServer: Sendable {
   }
 
   /// Overrides the response to an operation from now on.
-  func answer(_ operation: String, _ answer: @escaping CannedServer.Answer) {
+  func setResponse(_ operation: String, _ answer: @escaping CannedServer.Responder) {
     overrides.withLock { $0[operation] = answer }
   }
 
   /// Overrides the response to an operation with a fixed response from now on.
-  func answer(_ operation: String, _ answer: CannedAnswer) {
+  func setResponse(_ operation: String, _ answer: CannedResponse) {
     self.answer(operation) { _ in answer }
   }
 

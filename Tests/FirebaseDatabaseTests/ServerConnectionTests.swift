@@ -254,13 +254,13 @@ struct ServerConnectionTests {
     _ = connection.takeActions()
     connection.received(.control(.error("odd")), on: generation, at: 1)
     let notes = connection.takeActions().compactMap { action -> String? in
-      if case .report(.note(isError: true, let text)) = action { text } else { nil }
+      if case .report(.logMessage(isError: true, let text)) = action { text } else { nil }
     }
     #expect(notes == ["Server error: odd"] && connection.isConnected)
   }
 
   /// Returns a connection whose listen at `/l` (request 2) sent the compound hash of a cached value.
-  private func connectionOffering(_ node: Node) throws -> (
+  private func connectionWithHashedListen(_ node: Node) throws -> (
     connection: ServerConnection, generation: Int, listen: Listen
   ) {
     var connection = makeConnection()
@@ -268,7 +268,7 @@ struct ServerConnectionTests {
     connection.received(hello(), on: generation, at: 0)
     let listen = Listen(path: "l", query: .default, tag: nil)
     connection.listen(listen)
-    connection.offered(node, by: listen, number: 2)
+    connection.recordHashedNode(node, of: listen, number: 2)
     _ = connection.takeActions()
     return (connection, generation, listen)
   }
@@ -284,7 +284,7 @@ struct ServerConnectionTests {
 
   @Test("range merges replace parts of the hashed value, and the tree receives the complete value")
   func rangeMerge() throws {
-    var (connection, generation, _) = try connectionOffering(cachedValue)
+    var (connection, generation, _) = try connectionWithHashedListen(cachedValue)
     let ranges = [
       RangeMergeFields(start: nil, end: "a", data: .empty),
       RangeMergeFields(start: "b", end: nil, data: .object([("d", .leaf(.int(4)))])),
@@ -304,11 +304,11 @@ struct ServerConnectionTests {
 
   @Test("range merges for a cancelled listen do not affect its replacement")
   func staleRangeMerge() throws {
-    var (connection, generation, listen) = try connectionOffering(cachedValue)
+    var (connection, generation, listen) = try connectionWithHashedListen(cachedValue)
     connection.unlisten(listen)
     connection.listen(listen)
     let other = Node.object([("z", .leaf(.int(26)))])
-    connection.offered(other, by: listen, number: 4)
+    connection.recordHashedNode(other, of: listen, number: 4)
     _ = connection.takeActions()
     let first = [RangeMergeFields(start: nil, end: "a", data: .empty)]
     connection.received(.push(.rangeMerge(path: "l", ranges: first, tag: nil)), on: generation, at: 1)

@@ -66,7 +66,7 @@ struct StressTests {
         continuation.resume(
           returning: repository.tree.observedQueries.count + connection.listens.count
             + connection.sentListens.count + connection.unansweredListens.count
-            + repository.firedSingles.count)
+            + repository.deliveredSingleObservers.count)
       }
     }
     #expect(rest == 0)

@@ -33,7 +33,7 @@ private final class ListedTokens: TokenProvider {
 }
 
 /// A token provider whose requests the test answers.
-private final class HeldTokens: TokenProvider {
+private final class DelayedTokens: TokenProvider {
   typealias Answer = @Sendable (Result<String?, any Error>) -> Void
   let requests = Recorder<Answer>()
 
@@ -72,7 +72,7 @@ struct TokenTests {
   }
 
   /// Returns a connection that has received its hello after it fetched tokens.
-  private func greeted(
+  private func connectionAfterHello(
     auth: String?, appCheck: String? = nil
   ) throws -> (connection: ServerConnection, generation: Int, sent: [String]) {
     var connection = ServerConnection(seed: 1, statsName: "s", usesTokens: true)
@@ -99,7 +99,7 @@ struct TokenTests {
 
   @Test("requests wait until the server has accepted the token")
   func authenticatesFirst() throws {
-    var (connection, generation, sent) = try greeted(auth: "a.b.c")
+    var (connection, generation, sent) = try connectionAfterHello(auth: "a.b.c")
     #expect(sent == [#"{"t":"d","d":{"r":1,"a":"auth","b":{"cred":"a.b.c"}}}"#])
     #expect(!connection.isConnected)
     connection.received(.response(ServerResponse(1, .ok)), on: generation, at: 140)
@@ -111,18 +111,18 @@ struct TokenTests {
 
   @Test("credentials other than JSON Web Tokens are sent as gauth, after the App Check token")
   func actions() throws {
-    let sent = try greeted(auth: "owner", appCheck: "check").sent
+    let sent = try connectionAfterHello(auth: "owner", appCheck: "check").sent
     #expect(
       sent == [
         #"{"t":"d","d":{"r":1,"a":"appcheck","b":{"token":"check"}}}"#,
         #"{"t":"d","d":{"r":2,"a":"gauth","b":{"cred":"owner"}}}"#,
       ])
-    #expect(try greeted(auth: nil).sent.count == 2, "stats and the write")
+    #expect(try connectionAfterHello(auth: nil).sent.count == 2, "stats and the write")
   }
 
   @Test("a new token is sent on the open connection, and signing out sends unauth")
   func changes() throws {
-    var (connection, _, _) = try greeted(auth: nil)
+    var (connection, _, _) = try connectionAfterHello(auth: nil)
     connection.authChanged("a.b.c")
     connection.authChanged("a.b.c")
     #expect(sent(connection.takeActions()) == [#"{"t":"d","d":{"r":3,"a":"auth","b":{"cred":"a.b.c"}}}"#])
@@ -138,7 +138,7 @@ struct TokenTests {
   @Test(
     "after a rejected token the connection closes and a new token is forced; after three, attempts are slow")
   func rejectedToken() throws {
-    var (connection, generation, _) = try greeted(auth: "a.b.c")
+    var (connection, generation, _) = try connectionAfterHello(auth: "a.b.c")
     var delays: [Int64] = []
     for attempt in 1...4 {
       let isPush = attempt == 2
@@ -169,7 +169,7 @@ struct TokenTests {
 
   @Test("a response to an earlier token is ignored")
   func earlierResponse() throws {
-    var (connection, generation, _) = try greeted(auth: "a.b.c")
+    var (connection, generation, _) = try connectionAfterHello(auth: "a.b.c")
     connection.authChanged("d.e.f")
     _ = connection.takeActions()
     connection.received(
@@ -188,7 +188,7 @@ struct TokenTests {
     var actions = connection.takeActions()
     #expect(actions.contains { if case .retry = $0 { true } else { false } })
     #expect(!actions.contains { if case .open = $0 { true } else { false } })
-    var (open, generation, _) = try greeted(auth: nil, appCheck: "old")
+    var (open, generation, _) = try connectionAfterHello(auth: nil, appCheck: "old")
     open.received(.push(.appCheckRevoked(.init(.expiredToken, "x"))), on: generation, at: 0)
     actions = open.takeActions()
     #expect(actions.contains { if case .refreshAppCheck = $0 { true } else { false } })
@@ -243,7 +243,7 @@ struct TokenTests {
   func switchedUser() async throws {
     let server = try await TestServer.start()
     let client = try server.clients(1)[0]
-    let provider = HeldTokens()
+    let provider = DelayedTokens()
     let source = client.app.authTokenSource
     let ann = TokenState(userID: "ann", token: token(of: "ann"))
     source.register(provider, state: ann)

@@ -73,7 +73,9 @@ struct WriteTreeTests {
         tree.overlay(at: .root).applied(to: server) == visible.applied(to: server),
         "seed \(seed), write \(id)")
       for path in WriteTreeTests.paths {
-        #expect(tree.shadow(at: path) == visible.completeNode(at: path), "seed \(seed), write \(id), \(path)")
+        #expect(
+          tree.shadowingWrite(at: path) == visible.completeNode(at: path),
+          "seed \(seed), write \(id), \(path)")
       }
       let excluded = Set(model.records.map(\.id).filter { _ in Bool.random(using: &random) })
       for path in WriteTreeTests.paths where !path.isPriority {

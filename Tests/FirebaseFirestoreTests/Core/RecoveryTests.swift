@@ -73,7 +73,7 @@ import Testing
   func writeDuringUserChange() {
     var engine = engine()
     failing.change { $0 = .changeUser }
-    engine.become(user: "bob")
+    engine.switchUser(to: "bob")
     engine.write(write(1), at: .epoch, completion: CompletionID(number: 1))
     #expect(completions(engine.takeActions()) == [1: .unavailable])
     failing.change { $0 = nil }
@@ -81,9 +81,9 @@ import Testing
     engine.write(write(2), at: .epoch, completion: CompletionID(number: 2))
     #expect(completions(engine.takeActions()).isEmpty)
     #expect(engine.store.persistence.allBatches.map(\.writes) == [write(2)])
-    engine.become(user: nil)
+    engine.switchUser(to: nil)
     #expect(engine.store.persistence.allBatches.isEmpty)
-    engine.become(user: "bob")
+    engine.switchUser(to: "bob")
     #expect(engine.store.persistence.allBatches.map(\.writes) == [write(2)])
   }
 

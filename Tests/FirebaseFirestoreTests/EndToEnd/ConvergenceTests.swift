@@ -90,7 +90,7 @@ private final class Participant {
 
   func restart() async throws {
     try await client.terminate()
-    client = TestClient.again(client)
+    client = TestClient.reopen(client)
     listen()
   }
 

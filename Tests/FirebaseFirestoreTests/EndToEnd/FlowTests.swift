@@ -328,14 +328,14 @@ private func outcome(
   func pendingWritesAtTermination(byDeletingTheApp: Bool) async throws {
     let client = TestClient.make(port: 1)
     let outcomes = Recorder<String>()
-    func note(_ what: String) -> @Sendable ((any Error)?) -> Void {
+    func recordOutcome(_ what: String) -> @Sendable ((any Error)?) -> Void {
       { error in outcomes.add("\(what) \((error as NSError?)?.code ?? 0)") }
     }
     let reference = client.document("end/a")
     // The network is disabled, so that no failed connection attempt interferes with reads from the cache.
     try await deadline { try await client.disableNetwork() }
-    reference.setData(["n": 1], completion: note("write"))
-    client.waitForPendingWrites(completion: note("wait"))
+    reference.setData(["n": 1], completion: recordOutcome("write"))
+    client.waitForPendingWrites(completion: recordOutcome("wait"))
     let (received, _) = listen(client.collection("end"))
     _ = try await received.first { $0.values == ["a": 1] }
     let waiting = _Concurrency.Task {

@@ -22,7 +22,7 @@ import Testing
     #expect(before.count == 19 && before.metadata.hasPendingWrites)
     try await first.terminate()
 
-    let second = TestClient.again(first)
+    let second = TestClient.reopen(first)
     let cached = try await second.collection("log").order(by: "n").getDocuments(source: .cache)
     #expect(cached.documents.map(\.documentID) == before.documents.map(\.documentID))
     #expect(cached.metadata.hasPendingWrites)
@@ -50,7 +50,7 @@ import Testing
       try await first.terminate()
       try await other.document("c/7").delete()
       try await other.document("c/40").setData(["n": 40])
-      let second = TestClient.again(first)
+      let second = TestClient.reopen(first)
       let shown = Recorder<QuerySnapshot>()
       let listener = second.collection("c").addSnapshotListener { snapshot, _ in
         if let snapshot { shown.add(snapshot) }
@@ -76,7 +76,7 @@ import Testing
     }
     try await first.terminate()
     try await first.clearPersistence()
-    let second = TestClient.again(first)
+    let second = TestClient.reopen(first)
     try await deadline { try await second.waitForPendingWrites() }
     await #expect { try await second.document("c/a").getDocument(source: .cache) } throws: {
       ($0 as? FirestoreErrorCode)?.code == .unavailable
@@ -90,13 +90,13 @@ import Testing
       let folder = TestClient.dataFolder
       let client = TestClient.make(port: 1)
       // Simulates another process, which locks every folder that this client could use.
-      let place = client.cachePlace
-      try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
-      let descriptor = open(place.appendingPathComponent("lock").path, O_CREAT | O_RDWR, 0o600)
+      let cacheFolder = client.cacheFolderForTests
+      try FileManager.default.createDirectory(at: cacheFolder, withIntermediateDirectories: true)
+      let descriptor = open(cacheFolder.appendingPathComponent("lock").path, O_CREAT | O_RDWR, 0o600)
       #expect(descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) == 0)
       put(client.document("c/a"), ["n": 1])
       #expect(try await client.document("c/a").getDocument(source: .cache).exists)
-      #expect(place.path.hasPrefix(folder.path))
+      #expect(cacheFolder.path.hasPrefix(folder.path))
       let error = try #require(client.persistenceError) as NSError
       #expect(error.domain == FirestorePersistenceErrorDomain)
       #expect(error.code == FirestorePersistenceErrorCode.inUse.rawValue)

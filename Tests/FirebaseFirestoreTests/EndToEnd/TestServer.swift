@@ -95,7 +95,7 @@ enum TestClient {
   }
 
   /// Makes a new instance with the app and the cache of a terminated instance.
-  static func again(_ old: Firestore) -> Firestore {
+  static func reopen(_ old: Firestore) -> Firestore {
     let firestore = Firestore.firestore(app: old.app)
     firestore.settings = old.settings
     return firestore

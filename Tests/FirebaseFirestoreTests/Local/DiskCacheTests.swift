@@ -54,7 +54,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     ]
     let target = try store.allocate(query.target)
     _ = try store.apply(event([document("a", everything, at: 7)], at: 10, target: target.id))
-    try store.note(target: target.id, shows: [name("a")], hides: [], fromCache: false)
+    try store.recordView(target: target.id, shows: [name("a")], hides: [], fromCache: false)
     let patch = Write(
       .update(name("a"), fields: ["int": .integer(6)]), mask: [.init(field: "int")],
       transforms: [
@@ -111,7 +111,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
   func queuesOfUsers() throws {
     var store = try open()
     for user in ["ann", nil, "bob"] as [UserID] {
-      _ = try store.become(user: user)
+      _ = try store.switchUser(to: user)
       _ = try store.write(
         [Write(.update(name("x"), fields: ["by": .string(user ?? "nobody")]))], at: .epoch)
     }
@@ -119,11 +119,11 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     var reopened = try open()
     defer { reopened.persistence.close() }
     for user in ["bob", "ann", nil] as [UserID] {
-      let changes = try reopened.become(user: user)
+      let changes = try reopened.switchUser(to: user)
       #expect(changes[name("x")]?.fields["by"] == .string(user ?? "nobody"))
       #expect(reopened.persistence.allBatches.count == 1)
     }
-    _ = try reopened.become(user: "carl")
+    _ = try reopened.switchUser(to: "carl")
     #expect(try !reopened.read(name("x")).isKnown)
   }
 
@@ -235,8 +235,8 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     _ = try store.apply(event([document("new", at: 50)], at: 50, target: target.id))
     _ = try store.write([Write(.update(name("d1"), fields: ["x": .integer(1)]))], at: .epoch)
     while let batch = try store.nextBatch(after: nil) { _ = try store.reject(batch) }
-    _ = try store.become(user: "ann")
-    _ = try store.become(user: nil)
+    _ = try store.switchUser(to: "ann")
+    _ = try store.switchUser(to: nil)
     try store.release(target.id)
     try store.collectGarbage(above: 0, share: 0.5)
     _ = try store.read(name("new"))

@@ -386,7 +386,7 @@ private func files(_ folder: URL) throws -> [String] {
     #expect(try await client.collection("c").getDocuments(source: .cache).count == 3)
     try await client.terminate()
     #expect(errors.all == [unsynced])
-    let again = TestClient.again(client)
+    let again = TestClient.reopen(client)
     #expect(try await again.collection("c").getDocuments(source: .cache).count == 3)
     try await again.terminate()
   }

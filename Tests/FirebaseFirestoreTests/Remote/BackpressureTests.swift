@@ -15,7 +15,8 @@ import Testing
   private static let documents = 192
 
   /// Messages with 12 MiB of documents, which make the target current.
-  private func flood(_ target: Int32, _ database: DatabaseName) -> [Google_Firestore_V1_ListenResponse] {
+  private func largeResult(_ target: Int32, _ database: DatabaseName) -> [Google_Firestore_V1_ListenResponse]
+  {
     let root = ParentName(rootOf: database).description
     let text = String(repeating: "x", count: Self.documentBytes)
     let documents = (0..<Self.documents).map { number in
@@ -41,7 +42,7 @@ import Testing
   }
 
   @Test("a server can send at most two stream windows and one message ahead of the client")
-  func flood() async throws {
+  func boundedReadAhead() async throws {
     let server = try ListenServer()
     defer { server.stop() }
     let firestore = TestClient.make(port: server.port)
@@ -60,7 +61,7 @@ import Testing
         gate.wait()
       }
     }
-    try server.send(flood(listen.target, client.database), on: listen)
+    try server.send(largeResult(listen.target, client.database), on: listen)
     // Each call passes the number of bytes that the server has sent, and returns the window updates that it
     // has received.
     for _ in 0..<300 { try await commitNothing(client.datastore) }

@@ -43,7 +43,7 @@ extension FakeProvider {
 
 /// Delays the responses to token requests until the test releases them. The same happens while a user is
 /// restored or a token is refreshed.
-private final class HeldProvider: TokenProvider {
+private final class DelayedProvider: TokenProvider {
   typealias Completion = @Sendable (Result<String?, any Error>) -> Void
 
   let requests = Recorder<Bool>()
@@ -102,7 +102,7 @@ private final class HeldProvider: TokenProvider {
     let server = try HeaderServer {
       $0.method == "Listen" || $0.method == "Write" ? nil : TokenTests.unavailable
     }
-    let provider = HeldProvider()
+    let provider = DelayedProvider()
     let client = TestClient.make(port: server.port)
     client.app.authTokens.register(provider, state: TokenState(userID: "ann", token: nil))
     let listener = client.collection("c").addSnapshotListener { _, _ in }
@@ -186,7 +186,7 @@ private final class HeldProvider: TokenProvider {
       // A new instance without a signed-in user: the write is neither shown nor sent.
       auth.use(nil)
       client.app.authTokens.publish(.signedOut)
-      let second = TestClient.again(client)
+      let second = TestClient.reopen(client)
       try await deadline { try await second.waitForPendingWrites() }
       #expect(try await !deadline { try await second.document("c/ann").getDocument(source: .server) }.exists)
       auth.use("ann")

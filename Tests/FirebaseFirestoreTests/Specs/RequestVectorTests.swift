@@ -60,14 +60,14 @@ import Testing
   }
 
   private func runVector(_ vector: JSON, _ client: Firestore) throws -> String? {
-    if let body = vector["set"] as? JSON { return try playSet(body, client) }
-    if let body = vector["update"] as? JSON { return try playUpdate(body, client) }
-    if let body = vector["updatePaths"] as? JSON { return try playUpdatePaths(body) }
+    if let body = vector["set"] as? JSON { return try compareSet(body, client) }
+    if let body = vector["update"] as? JSON { return try compareUpdate(body, client) }
+    if let body = vector["updatePaths"] as? JSON { return try compareUpdatePaths(body) }
     if let body = vector["delete"] as? JSON {
       if body["precondition"] != nil { throw Skip.precondition }
       return try compare(Write(.delete(name(body))), body)
     }
-    if let body = vector["query"] as? JSON { return try playQuery(body, client) }
+    if let body = vector["query"] as? JSON { return try compareQuery(body, client) }
     if vector["listen"] != nil { throw Skip.stream }
     throw Skip.noSuchCall
   }
@@ -78,7 +78,7 @@ import Testing
 
   // MARK: Writes
 
-  private func playSet(_ body: JSON, _ client: Firestore) throws -> String? {
+  private func compareSet(_ body: JSON, _ client: Firestore) throws -> String? {
     if body["isError"] as? Bool == true { throw Skip.misuse }
     let data = try data(body["jsonData"])
     let option = body["option"] as? JSON
@@ -90,13 +90,13 @@ import Testing
     return try compare(.set(data, name(body)), body)
   }
 
-  private func playUpdate(_ body: JSON, _ client: Firestore) throws -> String? {
+  private func compareUpdate(_ body: JSON, _ client: Firestore) throws -> String? {
     if body["isError"] as? Bool == true { throw Skip.misuse }
     if body["precondition"] != nil { throw Skip.precondition }
     return try compare(.patch(data(body["jsonData"]), name(body)), body)
   }
 
-  private func playUpdatePaths(_ body: JSON) throws -> String? {
+  private func compareUpdatePaths(_ body: JSON) throws -> String? {
     if body["isError"] as? Bool == true { throw Skip.misuse }
     if body["precondition"] != nil { throw Skip.precondition }
     let values = body["jsonValues"] as? [String] ?? []
@@ -154,7 +154,7 @@ import Testing
 
   // MARK: Queries
 
-  private func playQuery(_ body: JSON, _ client: Firestore) throws -> String? {
+  private func compareQuery(_ body: JSON, _ client: Firestore) throws -> String? {
     if body["isError"] as? Bool == true { throw Skip.misuse }
     let path = (body["collPath"] as? String ?? "").components(separatedBy: "/documents/").last ?? ""
     var query: FirebaseFirestore.Query = client.collection(path)

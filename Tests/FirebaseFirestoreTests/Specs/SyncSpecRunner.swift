@@ -81,22 +81,22 @@ struct SyncSpecRunner {
     defer { engine.store.persistence.close() }
     drainActions()
     for (number, step) in steps.enumerated() {
-      if let problem = play(step) ?? check(step) { return "step \(number): \(problem)" }
+      if let problem = runStep(step) ?? check(step) { return "step \(number): \(problem)" }
     }
     return nil
   }
 
   // MARK: Steps
 
-  private mutating func play(_ step: JSON) -> String? {
+  private mutating func runStep(_ step: JSON) -> String? {
     for (kind, value) in step where !kind.hasPrefix("expected") && kind != "clientIndex" {
-      if let problem = play(kind, value) { return problem }
+      if let problem = runStep(kind, value) { return problem }
       drainActions()
     }
     return nil
   }
 
-  private mutating func play(_ kind: String, _ value: Any) -> String? {
+  private mutating func runStep(_ kind: String, _ value: Any) -> String? {
     switch kind {
     case "drainQueue": break
     case "userListen": listen(value as? JSON ?? [:])
@@ -164,7 +164,7 @@ struct SyncSpecRunner {
     case "runTimer": return run(timer: value as? String ?? "")
     case "changeUser":
       user = value as? String
-      engine.become(user: user)
+      engine.switchUser(to: user)
     case "addSnapshotsInSyncListener":
       let id = newListener("")
       inSyncListeners.append(id)
@@ -269,7 +269,7 @@ struct SyncSpecRunner {
       }
       persistence.fails = { _ in false }
       try persistence.begin(.changeUser)
-      persistence.become(user: user)
+      persistence.switchUser(to: user)
       try persistence.commit { _ in false }
     } catch {
       return "the cache cannot be opened: \(error)"

@@ -8,7 +8,7 @@ import GRDB
 
 extension Firestore {
   /// The folder of the cache on disk.
-  var cachePlace: URL { cacheFolder }
+  var cacheFolderForTests: URL { cacheFolder }
 
   /// Waits until the client has handled all calls, and returns the number of cached documents of a collection.
   func cacheCount(of collection: String) async throws -> Int {

@@ -25,7 +25,7 @@ extension Auth {
   ///
   /// - Throws: `keychainError` if the user cannot be stored; the current user is then unchanged.
   func setCurrentUser(_ user: User?) throws {
-    try changes.withLock {
+    try changeLock.withLock {
       try save(user?.record)
       user?.attach(to: self)
       state.withLock { $0.user = user }
@@ -38,7 +38,7 @@ extension Auth {
   ///
   /// - Throws: `keychainError` if the user cannot be stored.
   func saveChanges(of user: User) throws {
-    try changes.withLock {
+    try changeLock.withLock {
       guard currentUser === user else { return }
       try save(user.record)
       notifyOfChange()
@@ -47,7 +47,7 @@ extension Auth {
 
   /// Signs out a user whose tokens the server no longer accepts.
   func signOut(user: User) {
-    changes.withLock {
+    changeLock.withLock {
       guard currentUser?.uid == user.uid else { return }
       FirebaseLogger.log(
         .notice, service: "Auth", "The user's token is not valid any more; the user is signed out")
@@ -73,7 +73,7 @@ extension Auth {
   ///
   /// - Throws: `keychainError` if the stored user cannot be deleted; in this case the user stays signed in.
   public func signOut() throws {
-    try changes.withLock {
+    try changeLock.withLock {
       guard currentUser != nil else { return }
       try setCurrentUser(nil)
     }

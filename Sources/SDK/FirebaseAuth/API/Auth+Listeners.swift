@@ -90,7 +90,7 @@ extension Auth {
   }
 
   /// Notifies listeners and the other products if the user or the token has changed. The caller must hold the
-  /// lock `changes`.
+  /// lock `changeLock`.
   func notifyOfChange() {
     let (new, old) = state.withLock { state in
       let new = state.user?.tokenState ?? .signedOut

@@ -20,7 +20,7 @@ extension Auth: TokenProvider {
     Task {
       // Runs while holding the lock of changes. Therefore no product receives a user's token before the
       // notification of the sign-in.
-      let user = changes.withLock { currentUser }
+      let user = changeLock.withLock { currentUser }
       guard let user else { return completion(.success(nil)) }
       do {
         completion(.success(try await user.token(forcingRefresh: forcingRefresh)))

@@ -38,7 +38,7 @@ open class Auth: NSObject, @unchecked Sendable {
   let clock: AuthClock
   let tokenSource: TokenSource
   /// The lock of changes. A change holds it from the storage of a user until all observers are notified.
-  let changes = NSRecursiveLock()
+  let changeLock = NSRecursiveLock()
 
   init(app: FirebaseApp, apiKey: String, store: any UserStore, clock: AuthClock) {
     self.app = app

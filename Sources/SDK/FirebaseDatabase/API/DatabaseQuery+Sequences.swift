@@ -23,10 +23,10 @@ extension DatabaseQuery {
     let policy: AsyncThrowingStream<DataSnapshot, any Error>.Continuation.BufferingPolicy =
       eventType == .value ? .bufferingNewest(1) : .unbounded
     return AsyncThrowingStream(bufferingPolicy: policy) { continuation in
-      let feed = Feed(continuation)
+      let events = EventStream(continuation)
       let handle = register(
-        eventType, isSingle: false, { snapshot, _ in feed.continuation.yield(snapshot) },
-        { feed.continuation.finish(throwing: $0) })
+        eventType, isSingle: false, { snapshot, _ in events.continuation.yield(snapshot) },
+        { events.continuation.finish(throwing: $0) })
       continuation.onTermination = { [self] _ in removeObserver(withHandle: handle) }
     }
   }
@@ -34,7 +34,7 @@ extension DatabaseQuery {
 
 /// Finishes a sequence when no event can arrive any more. Only the observer's blocks retain this object, so
 /// it is released with them.
-private final class Feed: Sendable {
+private final class EventStream: Sendable {
   let continuation: AsyncThrowingStream<DataSnapshot, any Error>.Continuation
 
   init(_ continuation: AsyncThrowingStream<DataSnapshot, any Error>.Continuation) {

@@ -25,8 +25,8 @@ extension DatabaseReference {
       return priority == nil ? node : node.with(priority: try ValueReader.priority(priority, at: keys))
     }
     let path = path
-    let answered = answered(completion)
-    repository.enqueue { $0.set(node, at: path, completion: answered) }
+    let coreCompletion = coreCompletion(completion)
+    repository.enqueue { $0.set(node, at: path, completion: coreCompletion) }
   }
 
   func writePriority(_ priority: Any?, _ method: String, _ completion: DatabaseCompletion?) {
@@ -34,19 +34,19 @@ extension DatabaseReference {
       try ValueReader.priority(priority).map { Node.leaf($0.leafValue) } ?? .empty
     }
     let path = path.child(.priority)
-    let answered = answered(completion)
-    repository.enqueue { $0.set(node, at: path, completion: answered) }
+    let coreCompletion = coreCompletion(completion)
+    repository.enqueue { $0.set(node, at: path, completion: coreCompletion) }
   }
 
   func update(_ values: [AnyHashable: Any], _ method: String, _ completion: DatabaseCompletion?) {
     let changes = valid(method) { () throws(InvalidValue) in try ValueReader.changes(values) }
     let path = path
-    let answered = answered(completion)
-    repository.enqueue { $0.update(changes, at: path, completion: answered) }
+    let coreCompletion = coreCompletion(completion)
+    repository.enqueue { $0.update(changes, at: path, completion: coreCompletion) }
   }
 
   /// Converts the app's completion to a completion for the core.
-  func answered(_ completion: DatabaseCompletion?) -> Repository.WriteCompletion {
+  func coreCompletion(_ completion: DatabaseCompletion?) -> Repository.WriteCompletion {
     guard let completion else { return { _ in } }
     return { [repository] error in
       let cause = error?.asNSError()
@@ -55,7 +55,7 @@ extension DatabaseReference {
   }
 
   /// Calls a function that takes a completion, and waits until the completion is called.
-  func answer(_ begin: (@escaping DatabaseCompletion) -> Void) async throws -> DatabaseReference {
+  func waitForCompletion(_ begin: (@escaping DatabaseCompletion) -> Void) async throws -> DatabaseReference {
     let fallback = RealtimeError.unknownOutcome.asNSError()
     return try await OneShotContinuation<Result<DatabaseReference, any Error>>.wait(
       fallback: .failure(fallback)
@@ -118,7 +118,7 @@ extension DatabaseReference {
   ) {
     PathRules.checkWritable(path, method: method)
     let path = path
-    let answered = answered(completion)
-    repository.enqueue { $0.perform(change, at: path, completion: answered) }
+    let coreCompletion = coreCompletion(completion)
+    repository.enqueue { $0.perform(change, at: path, completion: coreCompletion) }
   }
 }

@@ -106,7 +106,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// - Throws: the server's rejection.
   @discardableResult
   open func setValue(_ value: Any?) async throws -> DatabaseReference {
-    try await answer { write(value, priority: nil, "setValue:", $0) }
+    try await waitForCompletion { write(value, priority: nil, "setValue:", $0) }
   }
 
   /// Replaces the value and the priority.
@@ -130,7 +130,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// - Throws: the server's rejection.
   @discardableResult
   open func setValue(_ value: Any?, andPriority priority: Any?) async throws -> DatabaseReference {
-    try await answer { write(value, priority: priority, "setValue:andPriority:", $0) }
+    try await waitForCompletion { write(value, priority: priority, "setValue:andPriority:", $0) }
   }
 
   /// Removes the location and everything below it.
@@ -153,7 +153,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// - Throws: the server's rejection.
   @discardableResult
   open func removeValue() async throws -> DatabaseReference {
-    try await answer { write(nil, priority: nil, "removeValue", $0) }
+    try await waitForCompletion { write(nil, priority: nil, "removeValue", $0) }
   }
 
   /// Replaces only the priority. The priority is nil, a number, a string or a server value.
@@ -176,7 +176,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// - Throws: the server's rejection.
   @discardableResult
   open func setPriority(_ priority: Any?) async throws -> DatabaseReference {
-    try await answer { writePriority(priority, "setPriority:", $0) }
+    try await waitForCompletion { writePriority(priority, "setPriority:", $0) }
   }
 
   /// Replaces the values at several descendant paths atomically. Nil and `NSNull` remove a location.
@@ -202,7 +202,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// - Throws: the server's rejection.
   @discardableResult
   open func updateChildValues(_ values: [AnyHashable: Any]) async throws -> DatabaseReference {
-    try await answer { update(values, "updateChildValues:", $0) }
+    try await waitForCompletion { update(values, "updateChildValues:", $0) }
   }
 
   // MARK: Transactions
@@ -293,7 +293,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// - Throws: the server's rejection.
   @discardableResult
   open func onDisconnectSetValue(_ value: Any?) async throws -> DatabaseReference {
-    try await answer { onDisconnectSet(value, nil, "onDisconnectSetValue:", $0) }
+    try await waitForCompletion { onDisconnectSet(value, nil, "onDisconnectSetValue:", $0) }
   }
 
   /// Replaces the value and the priority when this client is disconnected.
@@ -320,7 +320,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   open func onDisconnectSetValue(_ value: Any?, andPriority priority: Any?) async throws
     -> DatabaseReference
   {
-    try await answer { onDisconnectSet(value, priority, "onDisconnectSetValue:andPriority:", $0) }
+    try await waitForCompletion { onDisconnectSet(value, priority, "onDisconnectSetValue:andPriority:", $0) }
   }
 
   /// Removes the location when this client is disconnected.
@@ -344,7 +344,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// - Throws: the server's rejection.
   @discardableResult
   open func onDisconnectRemoveValue() async throws -> DatabaseReference {
-    try await answer { onDisconnectSet(nil, nil, "onDisconnectRemoveValue", $0) }
+    try await waitForCompletion { onDisconnectSet(nil, nil, "onDisconnectRemoveValue", $0) }
   }
 
   /// Replaces the values at several descendant paths when this client is disconnected.
@@ -369,7 +369,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// - Throws: the server's rejection.
   @discardableResult
   open func onDisconnectUpdateChildValues(_ values: [AnyHashable: Any]) async throws -> DatabaseReference {
-    try await answer { onDisconnectUpdate(values, "onDisconnectUpdateChildValues:", $0) }
+    try await waitForCompletion { onDisconnectUpdate(values, "onDisconnectUpdateChildValues:", $0) }
   }
 
   /// Cancels the onDisconnect operations at this location and below it.
@@ -392,6 +392,6 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// - Throws: the server's rejection.
   @discardableResult
   open func cancelDisconnectOperations() async throws -> DatabaseReference {
-    try await answer { perform(.cancel, "cancelDisconnectOperations", $0) }
+    try await waitForCompletion { perform(.cancel, "cancelDisconnectOperations", $0) }
   }
 }

@@ -61,10 +61,10 @@ open class MutableData: NSObject {
   @discardableResult
   open func childData(byAppendingPath path: String) -> MutableData {
     let path = self.path.appending(Path(path))
-    guard path.count <= ValueReader.deepest else {
+    guard path.count <= ValueReader.maximumDepth else {
       usageException(
         "InvalidPathValidation",
-        "(childDataByAppendingPath:) Max object depth exceeded: \(ValueReader.deepest)")
+        "(childDataByAppendingPath:) Max object depth exceeded: \(ValueReader.maximumDepth)")
     }
     return MutableData(tree: tree, path: path, rootKey: rootKey)
   }

@@ -68,5 +68,5 @@ enum ConnectionEvent: Sendable {
   case disconnectOperationAnswered(DisconnectOperation, RealtimeError?)
   case getAnswered(Int, Result<Node, RealtimeError>)
   /// A message for the log.
-  case note(isError: Bool, String)
+  case logMessage(isError: Bool, String)
 }

@@ -24,17 +24,17 @@ extension ServerConnection {
   /// it, because other data may have arrived since then.
   private mutating func received(_ ranges: [RangeMergeFields], at path: Path, _ tag: Int?) {
     let target = ListenTarget(path: path, tag: tag)
-    guard let sent = sentListens[target]?.first, let offer = sent.offer else {
+    guard let sent = sentListens[target]?.first, let hashedNode = sent.hashedNode else {
       let text = "Ignored a range merge at \(path.absolute) that nobody had requested"
-      return actions.append(.report(.note(isError: false, text)))
+      return actions.append(.report(.logMessage(isError: false, text)))
     }
-    let whole = ranges.reduce(offer) { node, range in
+    let merged = ranges.reduce(hashedNode) { node, range in
       node.applying(RangeMerge(start: range.start, end: range.end, updates: range.data))
     }
-    sentListens[target]?[0].offer = whole
+    sentListens[target]?[0].hashedNode = merged
     // The response belongs to a cancelled listen. The data of the listen that replaced it follows.
     guard unansweredListens[sent.listen] == sent.number else { return }
-    actions.append(.report(.push(.data(path: path, data: whole, tag: tag.map(Int64.init)))))
+    actions.append(.report(.push(.data(path: path, data: merged, tag: tag.map(Int64.init)))))
   }
 
   private mutating func received(_ control: ServerControl, at now: Int64) {
@@ -44,7 +44,7 @@ extension ServerConnection {
       lastSession = hello.sessionID
       // The client connects to this host from now on, until the host does not respond.
       if !hello.host.isEmpty { host = hello.host }
-      greeted(serverTime: hello.timestamp, at: now)
+      helloReceived(serverTime: hello.timestamp, at: now)
     case .reset(let host):
       self.host = host
       // If the server resets the connection before its hello, the back-off continues. Otherwise the client
@@ -53,9 +53,10 @@ extension ServerConnection {
       actions.append(.close)
       closed(at: now)
     case .shutdown(let reason):
-      actions.append(.report(.note(isError: true, "The server ended the connection for good: \(reason)")))
+      actions.append(
+        .report(.logMessage(isError: true, "The server ended the connection for good: \(reason)")))
       interrupt(.serverKill, at: now)
-    case .error(let text): actions.append(.report(.note(isError: true, "Server error: \(text)")))
+    case .error(let text): actions.append(.report(.logMessage(isError: true, "Server error: \(text)")))
     case .pong, .switchAcknowledged, .endOfTransmission, .unknown: break
     }
   }

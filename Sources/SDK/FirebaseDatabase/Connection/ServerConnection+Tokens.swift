@@ -40,7 +40,8 @@ extension ServerConnection {
     switch auth {
     case .failure(let error):
       actions.append(
-        .report(.note(isError: true, "The ID token could not be fetched: \(error.localizedDescription)")))
+        .report(
+          .logMessage(isError: true, "The ID token could not be fetched: \(error.localizedDescription)")))
       closed(at: now)
     case .success(let token):
       tokens?.auth = token
@@ -65,7 +66,7 @@ extension ServerConnection {
       tokens?.lastRequest = nil
       request(.unauthenticate, .other)
       actions.append(.report(.authenticated(false)))
-      if case .authenticating(let since, let serverTime) = state { ready(since, serverTime) }
+      if case .authenticating(let since, let serverTime) = state { becomeConnected(since, serverTime) }
     }
   }
 
@@ -83,17 +84,17 @@ extension ServerConnection {
   // MARK: Opening
 
   /// The server has sent its hello.
-  mutating func greeted(serverTime: Int64, at now: Int64) {
+  mutating func helloReceived(serverTime: Int64, at now: Int64) {
     if let token = tokens?.appCheck { request(.appCheck(token: token), .other) }
     if let token = tokens?.auth {
       state = .authenticating(since: now, serverTime: serverTime)
       authenticate(token)
     } else {
-      ready(now, serverTime)
+      becomeConnected(now, serverTime)
     }
   }
 
-  private mutating func ready(_ now: Int64, _ serverTime: Int64) {
+  private mutating func becomeConnected(_ now: Int64, _ serverTime: Int64) {
     state = .connected(since: now)
     actions.append(.report(.connected(serverTime: serverTime)))
     restore()
@@ -113,12 +114,14 @@ extension ServerConnection {
     if let error { return authenticationFailed(error, at: now) }
     tokens?.rejections = 0
     actions.append(.report(.authenticated(true)))
-    if case .authenticating(let since, let serverTime) = state { ready(now, serverTime + now - since) }
+    if case .authenticating(let since, let serverTime) = state {
+      becomeConnected(now, serverTime + now - since)
+    }
   }
 
   /// The server rejected or revoked the ID token. The connection closes and opens again with a new token.
   mutating func authenticationFailed(_ error: RealtimeError, at now: Int64) {
-    actions.append(.report(.note(isError: true, "The server rejected the ID token: \(error)")))
+    actions.append(.report(.logMessage(isError: true, "The server rejected the ID token: \(error)")))
     actions.append(.report(.authenticated(false)))
     guard tokens != nil else { return }
     tokens?.auth = nil
@@ -128,7 +131,7 @@ extension ServerConnection {
     if isSlow {
       let text =
         "The tokens of this app are not valid for this database. Check the project of the app's options."
-      actions.append(.report(.note(isError: true, text)))
+      actions.append(.report(.logMessage(isError: true, text)))
     }
     actions.append(.close)
     closed(at: now, delay: isSlow ? ConnectionTokens.slowDelay : 0)
@@ -136,7 +139,7 @@ extension ServerConnection {
 
   /// The server rejected or revoked the App Check token. A new one is sent on the same connection.
   mutating func appCheckFailed(_ error: RealtimeError) {
-    actions.append(.report(.note(isError: true, "The server rejected the App Check token: \(error)")))
+    actions.append(.report(.logMessage(isError: true, "The server rejected the App Check token: \(error)")))
     guard tokens != nil else { return }
     tokens?.appCheck = nil
     tokens?.mustRefreshAppCheck = true

@@ -60,7 +60,7 @@ struct ServerConnection {
     let number: Int64
     let listen: Listen
     /// The cached value whose compound hash the listen sent.
-    var offer: Node?
+    var hashedNode: Node?
   }
 
   var state = State.idle
@@ -188,16 +188,16 @@ struct ServerConnection {
     requests = [:]
     unansweredListens = [:]
     sentListens = [:]
-    var cut: [OutgoingWrite] = []
+    var lostTransactions: [OutgoingWrite] = []
     writes.update { write in
       if write.isSent, write.value.isTransaction {
-        cut.append(write.value)
+        lostTransactions.append(write.value)
         return nil
       }
       return Outstanding(value: write.value)
     }
     for index in disconnectOperations.indices { disconnectOperations[index].isSent = false }
-    for write in cut {
+    for write in lostTransactions {
       let error = RealtimeError(.init(rawValue: "disconnect"), "The connection was lost")
       actions.append(.report(.writeAnswered(write.id, error)))
     }
@@ -218,10 +218,10 @@ struct ServerConnection {
 
   /// Records the value whose compound hash a listen sent. The range merges of the response apply to that
   /// value.
-  mutating func offered(_ node: Node, by listen: Listen, number: Int64) {
+  mutating func recordHashedNode(_ node: Node, of listen: Listen, number: Int64) {
     let target = ListenTarget(path: listen.path, tag: listen.tag)
     guard let index = sentListens[target]?.firstIndex(where: { $0.number == number }) else { return }
-    sentListens[target]?[index].offer = node
+    sentListens[target]?[index].hashedNode = node
   }
 
   mutating func unlisten(_ listen: Listen) {
@@ -245,7 +245,7 @@ struct ServerConnection {
   }
 
   /// Cancels a read. A response that arrives later is ignored.
-  mutating func abandonGet(_ id: Int) {
+  mutating func cancelGet(_ id: Int) {
     _ = gets.remove(id)
   }
 

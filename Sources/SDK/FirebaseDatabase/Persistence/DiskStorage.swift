@@ -48,7 +48,7 @@ final class DiskStorage: ClientStorage {
   /// The codes of the failures that were reported to the app since the file last worked.
   private var reported: Set<Int> = []
   /// Whether the current transaction replaces the contents.
-  private var isRefill = false
+  private var replacesContents = false
   /// The delays in milliseconds between attempts to replace the contents: 0, then 1,000, then twice the
   /// previous one, up to 60,000.
   private var backoff = Backoff(initial: 1_000, maximum: 60_000, factor: 2, jitter: 1...1, seed: 0)
@@ -57,11 +57,11 @@ final class DiskStorage: ClientStorage {
   /// The ways to repair a file that does not have the state of the core.
   private enum Repair {
     /// The contents of the file are replaced.
-    case refill
+    case replaceContents
     /// A new file overwrites this file.
-    case rewrite
+    case replaceFile
     /// A new file replaces this file, and this file is renamed because it is damaged.
-    case replace
+    case quarantineAndReplace
   }
 
   /// Makes a storage; `restore` opens the file.
@@ -95,8 +95,8 @@ final class DiskStorage: ClientStorage {
       var text = reason
       if case .damaged(let loss)? = restored.failure { text += "; \(loss)" }
       report(CacheFailure.damaged(text).asNSError(file: url))
-      repair = .replace
-      rewrite(StorageContents(writes: restored.writes))
+      repair = .quarantineAndReplace
+      replaceFile(StorageContents(writes: restored.writes))
       return isEnabled ? restored.writes : []
     } catch {
       var failure = CacheFailure(error)
@@ -113,8 +113,8 @@ final class DiskStorage: ClientStorage {
     }
     switch repair {
     case nil: break
-    case .replace: rewrite(StorageContents(writes: restored.writes))
-    case .refill, .rewrite:
+    case .quarantineAndReplace: replaceFile(StorageContents(writes: restored.writes))
+    case .replaceContents, .replaceFile:
       // The file could not be read, so its pending writes are unknown. Replacing its contents would delete
       // them.
       disable()
@@ -142,11 +142,11 @@ final class DiskStorage: ClientStorage {
       isInTransaction = false
       // Replacing the contents does not reset the backoff, because the next change or sync may fail again.
       // Only a later commit shows that the file works.
-      if !isRefill, file.sync.isWorking {
+      if !replacesContents, file.sync.isWorking {
         reported = []
         backoff.reset()
       }
-      isRefill = false
+      replacesContents = false
       if changesWrites { file.sync.request() }
       changesWrites = false
     } catch {
@@ -172,7 +172,7 @@ final class DiskStorage: ClientStorage {
         if !isInTransaction {
           try db.beginTransaction(.immediate)
           isInTransaction = true
-          if repair != nil { try refill(db) }
+          if repair != nil { try replaceContents(db) }
         }
         return try work(db)
       }
@@ -186,12 +186,12 @@ final class DiskStorage: ClientStorage {
   /// writes the effects of all calls.
   private func failed(_ error: any Error) {
     isInTransaction = false
-    isRefill = false
+    replacesContents = false
     let failure = CacheFailure(error)
     switch failure {
-    case .damaged: repair = .replace
-    case .unsynced: repair = repair == .replace ? .replace : .rewrite
-    case .inUse, .unusable: repair = repair ?? .refill
+    case .damaged: repair = .quarantineAndReplace
+    case .unsynced: repair = repair == .quarantineAndReplace ? .quarantineAndReplace : .replaceFile
+    case .inUse, .unusable: repair = repair ?? .replaceContents
     }
     let cause = failure.asNSError(file: url)
     if reported.insert(cause.code).inserted { report(cause) }
@@ -204,8 +204,8 @@ final class DiskStorage: ClientStorage {
 
   func retry() {
     guard isEnabled, !takeFailedSync(), let repair else { return }
-    guard repair == .refill, file != nil else {
-      return rewrite(source?.storageContents ?? StorageContents())
+    guard repair == .replaceContents, file != nil else {
+      return replaceFile(source?.storageContents ?? StorageContents())
     }
     isWaiting = false
     perform(()) { _ in }
@@ -221,15 +221,15 @@ final class DiskStorage: ClientStorage {
   }
 
   /// Writes contents to a new file, which replaces the old one.
-  private func rewrite(_ contents: StorageContents) {
+  private func replaceFile(_ contents: StorageContents) {
     do {
-      try CacheFile.writeReplacement(of: url, keepsOld: repair == .replace, sync: sync) {
+      try CacheFile.writeReplacement(of: url, keepsOld: repair == .quarantineAndReplace, sync: sync) {
         try fill($0, contents)
       }
       file?.close()
       file = nil
       // Opening completes the replacement. If opening fails, the old file may already be renamed.
-      repair = .rewrite
+      repair = .replaceFile
       file = try openFile()
       repair = nil
       isWaiting = false
@@ -242,13 +242,13 @@ final class DiskStorage: ClientStorage {
   }
 
   /// Replaces everything in the file with the current state of the core.
-  private func refill(_ db: GRDB.Database) throws {
+  private func replaceContents(_ db: GRDB.Database) throws {
     for table in ["pending_writes", "server_values", "tracked_queries", "tracked_keys"] {
       try db.execute(sql: "DELETE FROM \(table)")
     }
     try fill(db, source?.storageContents ?? StorageContents())
     repair = nil
-    isRefill = true
+    replacesContents = true
     changesWrites = true
   }
 

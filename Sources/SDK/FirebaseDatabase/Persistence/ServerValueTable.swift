@@ -24,7 +24,7 @@ struct ServerValueTable {
     var key = RowPath.encode(path)
     try deleteRows(below: key)
     if node.isEmpty {
-      try deleteLonelyPriorities(above: path)
+      try deleteOrphanedPriorities(above: path)
     } else {
       try deleteLeaves(above: path)
       try insert(node, at: &key)
@@ -94,7 +94,7 @@ struct ServerValueTable {
   }
 
   /// Removes the priorities of the ancestors of a removed location that have no other rows.
-  private func deleteLonelyPriorities(above path: Path) throws {
+  private func deleteOrphanedPriorities(above path: Path) throws {
     for depth in (0..<path.count).reversed() {
       let key = RowPath.encode(Path(keys: Array(path.keys[..<depth])))
       var priorityKey = key

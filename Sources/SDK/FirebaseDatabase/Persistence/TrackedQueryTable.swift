@@ -57,7 +57,7 @@ struct TrackedQueryTable {
       try db.run(
         "UPDATE tracked_queries SET is_complete = 1 WHERE is_complete = 0 AND path >= ? AND path < ? AND query = ?",
         key.data, RowPath.upperBound(key).data, TrackedQueryTable.defaultForm.data)
-      try endWindows(below: path)
+      try invalidateWindows(below: path)
     } else {
       try db.run(
         "UPDATE tracked_queries SET is_complete = 1 WHERE path = ? AND query = ?", key.data,
@@ -67,7 +67,7 @@ struct TrackedQueryTable {
 
   /// Marks the filtered queries at a path and below it as incomplete if a default query covers the path,
   /// because the default query's data is newer.
-  private func endWindows(below path: Path) throws {
+  private func invalidateWindows(below path: Path) throws {
     let key = RowPath.encode(path)
     let range = "is_complete = 1 AND query <> x'7B7D' AND path >= ? AND path < ?"
     let bounds = [key.data, RowPath.upperBound(key).data]
@@ -84,7 +84,7 @@ struct TrackedQueryTable {
       INSERT INTO tracked_queries (path, query, last_use, is_active, is_complete) VALUES (?, ?, ?, 0, 1)
       ON CONFLICT (path, query) DO UPDATE SET is_complete = 1, last_use = excluded.last_use
       """, RowPath.encode(path).data, TrackedQueryTable.form(of: query).data, now)
-    if query.showsAll { try endWindows(below: path) }
+    if query.showsAll { try invalidateWindows(below: path) }
   }
 
   /// Whether the default query at a location or at an ancestor is complete.

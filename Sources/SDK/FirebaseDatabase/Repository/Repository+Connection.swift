@@ -33,9 +33,9 @@ extension Repository {
       } else {
         writeAnswered(id, error)
       }
-    case .disconnectOperationAnswered(let operation, let error): answered(operation, error)
+    case .disconnectOperationAnswered(let operation, let error): disconnectOperationAnswered(operation, error)
     case .getAnswered(let id, let result): getAnswered(id, result)
-    case .note(let isError, let text): log(isError ? .error : .notice, text)
+    case .logMessage(let isError, let text): log(isError ? .error : .notice, text)
     }
   }
 

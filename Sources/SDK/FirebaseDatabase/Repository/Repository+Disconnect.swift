@@ -20,7 +20,7 @@ extension Repository {
     connection.perform(operation)
   }
 
-  func answered(_ operation: DisconnectOperation, _ error: RealtimeError?) {
+  func disconnectOperationAnswered(_ operation: DisconnectOperation, _ error: RealtimeError?) {
     if error == nil {
       switch operation.change {
       case .put(let node): disconnectOverlay.write(node, at: operation.path)

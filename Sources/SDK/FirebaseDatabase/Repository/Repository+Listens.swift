@@ -46,7 +46,7 @@ extension Repository {
   // MARK: Reading once
 
   /// The maximum time for which a read waits for a connection.
-  static let getPatience = DispatchTimeInterval.seconds(3)
+  static let getTimeout = DispatchTimeInterval.seconds(3)
 
   func get(
     at path: Path, query: QuerySpec, completion: @escaping @Sendable (Result<Node, RealtimeError>) -> Void
@@ -58,7 +58,7 @@ extension Repository {
     let id = makeIdentifier()
     gets[id] = PendingGet(path: path, query: query, completion: completion)
     connection.get(id, at: path, query: query)
-    Repository.queue.asyncAfter(deadline: .now() + Repository.getPatience) { [weak self] in
+    Repository.queue.asyncAfter(deadline: .now() + Repository.getTimeout) { [weak self] in
       guard let self, self.gets[id] != nil else { return }
       self.gets[id]?.isOverdue = true
       if !self.connection.isConnected { self.failGet(id) }
@@ -70,7 +70,7 @@ extension Repository {
   /// error.
   func failGet(_ id: Int) {
     guard let get = gets.removeValue(forKey: id) else { return }
-    connection.abandonGet(id)
+    connection.cancelGet(id)
     let cached = storage.load(get.query, at: get.path)
     if cached.isComplete || !cached.node.isEmpty {
       get.completion(.success(tree.view(over: cached.node, at: get.path, query: get.query)))

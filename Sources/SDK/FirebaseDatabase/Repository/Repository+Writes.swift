@@ -50,11 +50,13 @@ extension Repository {
       raise(
         tree.applyUserOverwrite(
           at: write.path, estimate(of: node, at: write.path), id: write.id,
-          isGuess: node.containsIncrement))
+          isEstimate: node.containsIncrement))
     case .merge(let changes):
       let estimates = changes.map { ($0, estimate(of: $1, at: write.path.appending($0))) }
-      let guesses = changes.indices.filter { changes[$0].1.containsIncrement }
-      raise(tree.applyUserMerge(at: write.path, estimates, id: write.id, guesses: Set(guesses)))
+      let estimatedPositions = changes.indices.filter { changes[$0].1.containsIncrement }
+      raise(
+        tree.applyUserMerge(
+          at: write.path, estimates, id: write.id, estimatedPositions: Set(estimatedPositions)))
     }
   }
 
@@ -96,7 +98,7 @@ extension Repository {
 
   /// Reverts every write that the server has not acknowledged, and calls the completions with an error.
   func purgeOutstandingWrites() {
-    for completion in takeBackWrites() { completion(Repository.cancelled) }
+    for completion in cancelWrites() { completion(Repository.cancelled) }
   }
 
   private static let cancelled = RealtimeError(.writeCanceled, "Write cancelled by user")
@@ -104,7 +106,7 @@ extension Repository {
   /// Cancels every write and onDisconnect operation that the server has not acknowledged.
   ///
   /// - Returns: their completions, in the order of the writes.
-  func takeBackWrites() -> [WriteCompletion] {
+  func cancelWrites() -> [WriteCompletion] {
     let answers = delayedAnswers
     delayedAnswers = []
     for (id, error) in answers { writeAnswered(id, error) }

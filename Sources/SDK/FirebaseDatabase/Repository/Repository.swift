@@ -33,7 +33,7 @@ final class Repository: @unchecked Sendable {
   var connection: ServerConnection
   var transactions = TransactionQueue()
   var observers: [UInt: Observer] = [:]
-  var firedSingles: Set<UInt> = []
+  var deliveredSingleObservers: Set<UInt> = []
   var writeCompletions: [Int: WriteCompletion] = [:]
   var delayedAnswers: [(id: Int, error: RealtimeError?)] = []
   var gets: [Int: PendingGet] = [:]
@@ -195,10 +195,10 @@ final class Repository: @unchecked Sendable {
     _ node: Node, _ path: Path, _ previous: ChildKey?, _ event: DataEvent, _ observer: Observer
   ) {
     if observer.isSingle {
-      guard firedSingles.insert(observer.registration.id).inserted else { return }
+      guard deliveredSingleObservers.insert(observer.registration.id).inserted else { return }
       Repository.queue.async {
         self.remove(observer.registration, at: observer.path, query: observer.query)
-        self.firedSingles.remove(observer.registration.id)
+        self.deliveredSingleObservers.remove(observer.registration.id)
         self.flush()
       }
     }
@@ -308,7 +308,7 @@ final class Repository: @unchecked Sendable {
       path: listen.path, query: listen.query, tag: listen.tag.map(Int64.init), hash: known.hash)
     if known.estimatedSize > Repository.compoundHashThreshold {
       request.compoundHash = CompoundHashFields(CompoundHash(of: known))
-      connection.offered(known, by: listen, number: number)
+      connection.recordHashedNode(known, of: listen, number: number)
     }
     transport?.send(ClientMessage.request(ClientRequest(number, .listen(request))).json())
   }
@@ -335,7 +335,7 @@ final class Repository: @unchecked Sendable {
       // Those writes stay stored for the next run.
       repository.deliverDelayedAnswers()
       repository.storage.close()
-      _ = repository.takeBackWrites()
+      _ = repository.cancelWrites()
       repository.hasEnded = true
     }
   }

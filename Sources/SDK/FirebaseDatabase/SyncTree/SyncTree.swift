@@ -56,24 +56,26 @@ final class SyncTree {
 
   /// Replaces a value locally before the server responds.
   ///
-  /// - Parameter isGuess: whether the new value depends on the server's value.
+  /// - Parameter isEstimate: whether the new value depends on the server's value.
   func applyUserOverwrite(
-    at path: Path, _ node: Node, id: Int, isVisible: Bool = true, isGuess: Bool = false
+    at path: Path, _ node: Node, id: Int, isVisible: Bool = true, isEstimate: Bool = false
   ) -> [DataEvent] {
     writes.add(
       WriteRecord(
-        id: id, path: path, change: .overwrite(node), isVisible: isVisible, guesses: isGuess ? [0] : []))
+        id: id, path: path, change: .overwrite(node), isVisible: isVisible,
+        estimatedPositions: isEstimate ? [0] : []))
     return isVisible ? apply(SyncOperation(source: .user, path: path, change: .overwrite(node))) : []
   }
 
   /// Replaces values at several paths locally before the server responds.
   ///
-  /// - Parameter guesses: the positions of the changes whose new values depend on the server's values.
+  /// - Parameter estimatedPositions: the positions of the changes whose new values depend on the server's values.
   func applyUserMerge(
-    at path: Path, _ changes: [(Path, Node)], id: Int, guesses: Set<Int> = []
+    at path: Path, _ changes: [(Path, Node)], id: Int, estimatedPositions: Set<Int> = []
   ) -> [DataEvent] {
     writes.add(
-      WriteRecord(id: id, path: path, change: .merge(changes), isVisible: true, guesses: guesses))
+      WriteRecord(
+        id: id, path: path, change: .merge(changes), isVisible: true, estimatedPositions: estimatedPositions))
     return apply(SyncOperation(source: .user, path: path, change: .merge(SyncOperation.tree(changes))))
   }
 
@@ -100,7 +102,7 @@ final class SyncTree {
   /// because the client may not know the sum.
   private func storeUnobserved(_ record: WriteRecord) {
     for (position, (path, node)) in record.replacements.enumerated()
-    where !record.guesses.contains(position) && !isCovered(path)
+    where !record.estimatedPositions.contains(position) && !isCovered(path)
       && completeServerNode(at: path.dataPath) == nil
     {
       storage.storeUnobserved(node, at: path, query: .default)

@@ -16,7 +16,7 @@ struct WriteRecord {
   let isVisible: Bool
   /// The positions of the changes whose values depend on the server's values, because they contain
   /// increments.
-  var guesses: Set<Int> = []
+  var estimatedPositions: Set<Int> = []
 
   /// The number of locations that the write replaces.
   var changeCount: Int {

@@ -51,12 +51,12 @@ struct WriteTree {
       hiddenCount -= 1
       return (record, false)
     }
-    for (path, _) in record.replacements { uncover(path, id) }
+    for (path, _) in record.replacements { removeFromOverlay(path, id) }
     return (record, !index.cover(of: record.path, for: id).isNewer)
   }
 
   /// Removes the effect of a write on a location from the overlay. The index must no longer list the write.
-  private mutating func uncover(_ path: Path, _ id: Int) {
+  private mutating func removeFromOverlay(_ path: Path, _ id: Int) {
     cost.steps += 1
     let cover = index.cover(of: path, for: id)
     // If a newer write has replaced the location, the overlay stays as it is. If an older write is above the
@@ -79,7 +79,7 @@ struct WriteTree {
   }
 
   /// The complete value at a path, if visible writes alone determine it.
-  func shadow(at path: Path) -> Node? {
+  func shadowingWrite(at path: Path) -> Node? {
     visible.completeNode(at: path)
   }
 
@@ -159,7 +159,7 @@ struct WriteTreeReference {
   let writes: WriteTree
   let path: Path
 
-  func shadow(at relative: Path) -> Node? { writes.shadow(at: path.appending(relative)) }
+  func shadowingWrite(at relative: Path) -> Node? { writes.shadowingWrite(at: path.appending(relative)) }
 
   func completeNode(over server: Node?) -> Node? { writes.completeNode(at: path, over: server) }
 

@@ -15,7 +15,7 @@ struct SiblingOrder {
   }
 
   /// Applies changes that led to a new value of the view.
-  mutating func follow(_ changes: [(key: ChildKey, change: ChildChange)], to node: Node) {
+  mutating func apply(_ changes: [(key: ChildKey, change: ChildChange)], to node: Node) {
     guard index != nil, !changes.isEmpty else { return }
     // For many changes, a new index is cheaper.
     guard changes.count <= 16 + node.childCount / 16 else {

@@ -94,7 +94,7 @@ final class SyncView {
     processor.apply(operation)
     cache = processor.cache
     let changes = processor.changes.changes
-    order.follow(changes, to: cache.event.node)
+    order.apply(changes, to: cache.event.node)
     if !query.showsAll, !changes.isEmpty { updateStoredWindow(changes) }
     return events(for: changes, showsValue: showsValue(before, changes.isEmpty), to: registrations)
   }

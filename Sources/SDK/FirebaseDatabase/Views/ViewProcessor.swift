@@ -103,7 +103,7 @@ struct ViewProcessor {
   }
 
   private mutating func updateEventCache(afterServerChangeAt path: Path, source: some CompleteChildSource) {
-    guard writes.shadow(at: path) == nil else { return }
+    guard writes.shadowingWrite(at: path) == nil else { return }
     let event = cache.event
     let server = cache.server
     var node = event.node
@@ -176,7 +176,7 @@ struct ViewProcessor {
   // MARK: Answers to writes
 
   private mutating func acknowledge(at path: Path, _ affected: PathTree<Bool>) {
-    guard writes.shadow(at: path) == nil else { return }
+    guard writes.shadowingWrite(at: path) == nil else { return }
     let server = cache.server
     let filters = server.isFiltered
     if affected.value != nil {
@@ -203,7 +203,7 @@ struct ViewProcessor {
   }
 
   private mutating func revert(at path: Path) {
-    guard writes.shadow(at: path) == nil else { return }
+    guard writes.shadowingWrite(at: path) == nil else { return }
     let server = cache.server
     let old = cache.event.node
     var node = old
@@ -225,7 +225,7 @@ struct ViewProcessor {
     } else {
       node = filter.replacing(old, with: writes.completeChildren(over: server.node), &changes)
     }
-    let isComplete = server.isComplete || writes.shadow(at: .root) != nil
+    let isComplete = server.isComplete || writes.shadowingWrite(at: .root) != nil
     cache = cache.withEvent(node, isComplete: isComplete, isFiltered: filter.filtersNodes)
   }
 

@@ -148,7 +148,7 @@ open class Firestore: NSObject, @unchecked Sendable {
 
   /// The folder of the cache on disk.
   var cacheFolder: URL {
-    CacheFolder.place(app: app.name, appID: app.options.googleAppID, database: databaseName)
+    CacheFolder.folder(app: app.name, appID: app.options.googleAppID, database: databaseName)
   }
 
   private func cache(for settings: FirestoreSettings.Values) -> CacheChoice {

@@ -64,7 +64,7 @@ final class FirestoreClient: @unchecked Sendable {
       client.follow(credentials)
       client.engine.enableNetwork()
       if let size = cache.size, size != FirestoreCacheSizeUnlimited {
-        client.engine.keepCache(within: Int(size))
+        client.engine.startGarbageCollection(above: Int(size))
       }
     }
   }
@@ -75,13 +75,13 @@ final class FirestoreClient: @unchecked Sendable {
       self?.event { client in
         guard !client.isTerminated, credentials.user != user else { return }
         credentials.user = user
-        client.engine.become(user: user)
+        client.engine.switchUser(to: user)
       }
     }
     // Read after the observation has begun, so that no sign-in is missed. Writes that follow belong to this
     // user.
     credentials.user = credentials.signedInUser
-    if let user = credentials.user { engine.become(user: user) }
+    if let user = credentials.user { engine.switchUser(to: user) }
   }
 
   // MARK: Events
@@ -253,13 +253,13 @@ final class FirestoreClient: @unchecked Sendable {
       }
     }
     let bundle = try loader.finish()
-    let isTaken = try onQueue { client throws(PersistenceFailure) in
+    let isStored = try onQueue { client throws(PersistenceFailure) in
       if client.isTerminated { return false }
       defer { client.perform() }
       try client.engine.load(bundle)
       return true
     }
-    guard isTaken else { throw FirestoreClient.terminated }
+    guard isStored else { throw FirestoreClient.terminated }
     task.succeed(bundle.metadata)
   }
 

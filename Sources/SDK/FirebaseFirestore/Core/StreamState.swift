@@ -60,7 +60,7 @@ struct StreamState: Sendable {
   }
 
   /// Called when the server has sent a message. The delays after the next failure begin at the minimum.
-  mutating func wasHealthy() { backoff.reset() }
+  mutating func messageReceived() { backoff.reset() }
 
   /// The next start has no delay.
   mutating func skipBackoff() {

@@ -20,7 +20,7 @@ enum OfflineCause: Hashable, Sendable {
 enum OutstandingOperation: Sendable {
   case acknowledge(MutationBatch, [WriteResult], ModelTimestamp)
   case reject(MutationBatch, FirestoreError)
-  case become(UserID)
+  case switchUser(UserID)
   /// Tests whether the cache can be read again.
   case check
 }
@@ -73,7 +73,7 @@ extension SyncEngine {
     case .acknowledge(let batch, let results, let commitTime):
       try acknowledge(batch, results, commitTime)
     case .reject(let batch, let error): try reject(batch, error)
-    case .become(let user): try switchQueue(to: user)
+    case .switchUser(let user): try switchQueue(to: user)
     case .check:
       _ = try store.lastRemoteVersion()
       _ = try store.nextBatch(after: nil)
@@ -97,7 +97,7 @@ extension SyncEngine {
   mutating func report(_ failure: PersistenceFailure) {
     act(.warn("\(failure.error.message)"))
     guard failure.isDamage else { return }
-    loseWrites(failure.error)
+    failLostWrites(failure.error)
     store.restartTargets()
     listenTargets = listenTargets.mapValues { $0.resuming(with: [], at: .epoch) }
     guard isNetworkEnabled, watch.isStarted else { return }
@@ -108,12 +108,12 @@ extension SyncEngine {
 
   /// Fails the completions of queued writes that were lost with a damaged cache. The server may have
   /// committed batches in flight.
-  private mutating func loseWrites(_ error: FirestoreError) {
+  private mutating func failLostWrites(_ error: FirestoreError) {
     var known: Set<BatchID> = []
     for operation in outstanding {
       switch operation {
       case .acknowledge(let batch, _, _), .reject(let batch, _): known.insert(batch.id)
-      case .become, .check: break
+      case .switchUser, .check: break
       }
     }
     for (batch, completion) in writeCompletions.sorted(by: { $0.key < $1.key }) where !known.contains(batch) {
@@ -131,7 +131,7 @@ extension SyncEngine {
   }
 
   /// Removes lost writes from the views: their documents have no local changes any more.
-  mutating func hideLostWrites() {
+  mutating func removeLostWritesFromViews() {
     var changes: DocumentChanges = [:]
     do throws(PersistenceFailure) {
       for name in Set(views.values.flatMap(\.pendingDocuments)) { changes[name] = try store.read(name) }

@@ -60,7 +60,7 @@ extension SyncEngine {
   /// Called when the server has sent a message on the watch stream.
   mutating func watchReceived(_ number: Int, _ change: WatchChange) {
     guard watch.number == number, watch.isOpen else { return }
-    watch.wasHealthy()
+    watch.messageReceived()
     setOnline(.online)
     if case .target(let change) = change, change.kind == .remove, let error = change.cause {
       do throws(PersistenceFailure) {

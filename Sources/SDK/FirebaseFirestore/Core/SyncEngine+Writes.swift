@@ -11,7 +11,7 @@ extension SyncEngine {
 
   /// Queues writes. The completion is called when the server has accepted or rejected them.
   mutating func write(_ writes: [Write], at time: ModelTimestamp, completion: CompletionID?) {
-    let isSwitching = outstanding.contains { if case .become = $0 { true } else { false } }
+    let isSwitching = outstanding.contains { if case .switchUser = $0 { true } else { false } }
     if isSwitching {
       // The queue still belongs to the previous user.
       if let completion { act(.completed(completion, .unavailable("The cache is switching users."))) }
@@ -86,7 +86,7 @@ extension SyncEngine {
   /// Called when the server has committed the first batch of the pipeline.
   mutating func writeAcknowledged(_ number: Int, results: [WriteResult], commitTime: ModelTimestamp) {
     guard writing.number == number, writing.isOpen, !pipeline.isEmpty else { return }
-    writing.wasHealthy()
+    writing.messageReceived()
     let batch = pipeline.removeFirst()
     do throws(PersistenceFailure) {
       try acknowledge(batch, results, commitTime)

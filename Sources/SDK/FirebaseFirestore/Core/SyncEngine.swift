@@ -79,7 +79,7 @@ struct SyncEngine {
     return actions
   }
 
-  mutating func tell(_ outputs: [EventDispatcher.Output]) {
+  mutating func deliver(_ outputs: [EventDispatcher.Output]) {
     for output in outputs {
       switch output {
       case .snapshot(let id, let snapshot): act(.snapshot(id, snapshot))
@@ -114,7 +114,7 @@ struct SyncEngine {
     } else if before == .cache, !listener.options.cacheOnly {
       start = try store.allocate(query.target)
     }
-    tell(events.add(listener, snapshot: snapshot))
+    deliver(events.add(listener, snapshot: snapshot))
     if let start { listenRemotely(start) }
   }
 
@@ -172,7 +172,7 @@ struct SyncEngine {
   private mutating func removeTarget(_ target: TargetID, error: FirestoreError?) {
     for query in queriesOfTarget.removeValue(forKey: target) ?? [] {
       removeView(query)
-      if let error { tell(events.fail(query, error)) }
+      if let error { deliver(events.fail(query, error)) }
     }
     dropLimboReferences(of: target)
   }
@@ -236,11 +236,11 @@ struct SyncEngine {
       trackLimbo(applied.limbo, of: target)
       if let snapshot = applied.snapshot { snapshots.append(snapshot) }
     }
-    tell(events.receive(snapshots))
+    deliver(events.receive(snapshots))
     for snapshot in snapshots {
       guard let target = targetOfQuery[snapshot.query] else { continue }
       do throws(PersistenceFailure) {
-        try store.note(
+        try store.recordView(
           target: target, shows: snapshot.changes.filter { $0.kind == .added }.map(\.document.name),
           hides: snapshot.changes.filter { $0.kind == .removed }.map(\.document.name),
           fromCache: snapshot.fromCache)
@@ -270,8 +270,8 @@ struct SyncEngine {
     for query in viewOrder {
       if let snapshot = views[query]?.applyOnlineState(state) { snapshots.append(snapshot) }
     }
-    tell(events.receive(state))
-    tell(events.receive(snapshots))
+    deliver(events.receive(state))
+    deliver(events.receive(snapshots))
   }
 
   /// The documents that belong to a target on the server.
@@ -290,11 +290,11 @@ struct SyncEngine {
 
   // MARK: Other requests of the app
 
-  mutating func addInSyncListener(_ id: ListenerID) { tell(events.addInSync(id)) }
+  mutating func addInSyncListener(_ id: ListenerID) { deliver(events.addInSync(id)) }
   mutating func removeInSyncListener(_ id: ListenerID) { events.removeInSync(id) }
 
   /// Called when another user has signed in, or the user has signed out.
-  mutating func become(user: UserID) {
+  mutating func switchUser(to user: UserID) {
     closeStreams()
     pipeline = []
     if isNetworkEnabled { setOnline(.unknown) }
@@ -310,12 +310,12 @@ struct SyncEngine {
     // The streams stay closed until the queue of the new user is in use. Operations that failed earlier come
     // first.
     offlineCauses.insert(.cache)
-    outstanding.append(.become(user))
+    outstanding.append(.switchUser(user))
     if outstanding.count == 1 { act(.startTimer(.recovery, seconds: recoveryBackoff.next())) }
   }
 
   mutating func switchQueue(to user: UserID) throws(PersistenceFailure) {
-    let changes = try store.become(user: user)
+    let changes = try store.switchUser(to: user)
     for waiters in pendingWriteWaiters.sorted(by: { $0.key < $1.key }) {
       for waiter in waiters.value {
         let reason = "'waitForPendingWrites' promise is rejected due to a user change."

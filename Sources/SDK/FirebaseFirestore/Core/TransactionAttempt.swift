@@ -18,13 +18,13 @@ struct TransactionAttempt {
     "Firestore transactions require all reads to be executed before all writes.")
 
   /// Returns an error if the transaction has already written, because reads must precede writes.
-  mutating func mayRead() -> FirestoreError? {
+  mutating func readError() -> FirestoreError? {
     if !writes.isEmpty { failure = failure ?? TransactionAttempt.readsFirst }
     return failure
   }
 
   /// Records a document that was read. Returns an error if an earlier read gave another version.
-  mutating func note(_ document: CachedDocument) -> FirestoreError? {
+  mutating func recordRead(_ document: CachedDocument) -> FirestoreError? {
     if let before = versions[document.name] {
       return before == document.version ? nil : .aborted("Document version changed between two reads.")
     }
@@ -61,12 +61,12 @@ struct TransactionAttempt {
 
 extension FirestoreError {
   /// Whether the server has certainly not applied the commit if it responds with this code.
-  var showsUnappliedCommit: Bool {
+  var meansUnappliedCommit: Bool {
     code.isPermanent || code == .aborted || code == .resourceExhausted || code == .unauthenticated
   }
 
   /// Whether another attempt at the transaction may succeed.
-  var allowsAnotherAttempt: Bool {
+  var isRetryable: Bool {
     code == .aborted || code == .failedPrecondition || code == .alreadyExists || !code.isPermanent
   }
 }

@@ -82,19 +82,19 @@ struct CachedDocument: Hashable, Sendable {
   }
 
   /// Changes the contents to an existing document with these fields.
-  mutating func become(found fields: MapValue, version: ModelTimestamp, changes: Changes) {
+  mutating func setFound(_ fields: MapValue, version: ModelTimestamp, changes: Changes) {
     self.version = changes == .local ? .epoch : version
     contents = .found(fields)
     self.changes = changes
   }
 
-  mutating func becomeMissing(version: ModelTimestamp, changes: Changes) {
+  mutating func setMissing(version: ModelTimestamp, changes: Changes) {
     self.version = changes == .local ? .epoch : version
     contents = .missing
     self.changes = changes
   }
 
-  mutating func becomeUnknown(version: ModelTimestamp) {
+  mutating func setUnknown(version: ModelTimestamp) {
     self.version = version
     contents = .unknown
     changes = .committed

@@ -35,11 +35,11 @@ extension Write {
         let value = transform.localResult(before: before, at: time)
         result.set(value, at: transform.field)
       }
-      document.become(found: result, version: document.version, changes: .local)
+      document.setFound(result, version: document.version, changes: .local)
       guard let mask, let touched else { return nil }
       return touched.union(mask).union(transforms.map(\.field))
     case .delete:
-      document.becomeMissing(version: document.version, changes: .local)
+      document.setMissing(version: document.version, changes: .local)
       return nil
     case .verify, .transform:
       return touched
@@ -52,7 +52,7 @@ extension Write {
     case .update(_, let fields):
       guard isAllowed(on: document) || mask == nil else {
         // The server accepted a change of a document whose contents are not in the cache.
-        document.becomeUnknown(version: version)
+        document.setUnknown(version: version)
         return
       }
       var contents = mask == nil ? fields : patched(document.fields, with: fields)
@@ -61,9 +61,9 @@ extension Write {
         let answer = index < result.transformResults.count ? result.transformResults[index] : nil
         contents.set(transform.acknowledgedResult(before: before, answer: answer), at: transform.field)
       }
-      document.become(found: contents, version: version, changes: .committed)
+      document.setFound(contents, version: version, changes: .committed)
     case .delete:
-      document.becomeMissing(version: version, changes: .committed)
+      document.setMissing(version: version, changes: .committed)
     case .verify, .transform:
       break
     }

@@ -39,7 +39,7 @@ extension LocalStore {
         store.persistence.removeMatchingKeys(store.persistence.matchingKeys(of: holder.id), from: holder.id)
         store.persistence.addMatchingKeys(found, to: holder.id)
       }
-      let changes = store.take(bundle.documents)
+      let changes = store.storeIfNewer(bundle.documents)
       for (query, data) in zip(bundle.queries, targets) {
         store.save(query, target: data, keys: bundle.documentsOfQuery[query.name] ?? [])
       }

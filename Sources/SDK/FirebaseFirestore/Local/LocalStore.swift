@@ -24,8 +24,8 @@ struct LocalStore {
   var persistence: any Persistence
   private(set) var targets: [TargetID: TargetData] = [:]
   /// The documents that each target's view contains. They are not garbage.
-  private var shown: [TargetID: Set<DocumentName>] = [:]
-  private var showCount: [DocumentName: Int] = [:]
+  private var viewDocuments: [TargetID: Set<DocumentName>] = [:]
+  private var viewCount: [DocumentName: Int] = [:]
   /// Documents that limbo resolutions protect from garbage collection.
   var limboPins: Set<DocumentName> = []
   var configuredIndexes: Set<FieldIndex> = []
@@ -45,7 +45,7 @@ struct LocalStore {
   ) throws(PersistenceFailure) -> T {
     try persistence.begin(operation)
     let result = body(&self)
-    let (counts, limbo) = (showCount, limboPins)
+    let (counts, limbo) = (viewCount, limboPins)
     try persistence.commit { counts[$0] != nil || limbo.contains($0) }
     return result
   }
@@ -77,7 +77,7 @@ struct LocalStore {
         if let overlay = Write.overlay(for: document, touched: fields) {
           store.persistence.setOverlay(Overlay(batch: batch.id, write: overlay), of: name)
         }
-        if !document.isKnown { document.becomeMissing(version: .epoch, changes: .none) }
+        if !document.isKnown { document.setMissing(version: .epoch, changes: .none) }
         documents[name] = document
       }
       return (batch.id, documents)
@@ -120,10 +120,10 @@ struct LocalStore {
   }
 
   /// Switches to another user's queue. Returns every document with writes of either user.
-  mutating func become(user: UserID) throws(PersistenceFailure) -> DocumentChanges {
+  mutating func switchUser(to user: UserID) throws(PersistenceFailure) -> DocumentChanges {
     try transaction(.changeUser) { store in
       let old = store.persistence.allBatches
-      store.persistence.become(user: user)
+      store.persistence.switchUser(to: user)
       let new = store.persistence.allBatches
       return store.views(of: Set((old + new).flatMap(\.documents)))
     }
@@ -165,10 +165,10 @@ struct LocalStore {
         new = new.resuming(with: change.resumeToken, at: event.version)
       }
       targets[id] = new
-      if LocalStore.isWorthKeeping(old, new, change) { persistence.setTarget(new) }
+      if LocalStore.mustStore(old, new, change) { persistence.setTarget(new) }
     }
-    for name in event.resolvedLimbo { persistence.noteOrphan(name) }
-    let changes = take(event.documents)
+    for name in event.resolvedLimbo { persistence.recordOrphan(name) }
+    let changes = storeIfNewer(event.documents)
     if event.version != .epoch, event.version > persistence.lastRemoteVersion {
       persistence.lastRemoteVersion = event.version
     }
@@ -176,7 +176,7 @@ struct LocalStore {
   }
 
   /// Stores documents from the server in the cache if they are newer than the cached documents.
-  mutating func take(_ documents: [DocumentName: CachedDocument]) -> DocumentChanges {
+  mutating func storeIfNewer(_ documents: [DocumentName: CachedDocument]) -> DocumentChanges {
     var changed: [DocumentName: CachedDocument] = [:]
     var existenceChanged: Set<DocumentName> = []
     for (name, document) in documents {
@@ -198,7 +198,7 @@ struct LocalStore {
 
   /// Whether a target's progress is stored: at its first token, with new contents, or five minutes after it
   /// was last stored.
-  private static func isWorthKeeping(_ old: TargetData, _ new: TargetData, _ change: TargetChange) -> Bool {
+  private static func mustStore(_ old: TargetData, _ new: TargetData, _ change: TargetChange) -> Bool {
     if old.resumeToken.isEmpty { return true }
     // A time from a damaged row or from a server may be so extreme that the subtraction overflows.
     let (age, isExtreme) = new.snapshotVersion.seconds.subtractingReportingOverflow(
@@ -236,10 +236,10 @@ struct LocalStore {
   /// Ends the use of a target. If it fails, the stored state is unchanged.
   mutating func release(_ id: TargetID) throws(PersistenceFailure) {
     guard let data = targets.removeValue(forKey: id) else { return }
-    let names = shown.removeValue(forKey: id) ?? []
+    let names = viewDocuments.removeValue(forKey: id) ?? []
     for name in names { hide(name) }
     try transaction(.releaseTarget) { store in
-      for name in names { store.persistence.noteOrphan(name) }
+      for name in names { store.persistence.recordOrphan(name) }
       store.persistence.releaseTarget(data)
     }
   }
@@ -255,12 +255,14 @@ struct LocalStore {
 
   /// Records which documents a view contains, and whether none of them was in limbo. After a failure, a later
   /// query searches the cache again.
-  mutating func note(
+  mutating func recordView(
     target id: TargetID, shows added: [DocumentName], hides removed: [DocumentName], fromCache: Bool
   ) throws(PersistenceFailure) {
-    for name in added where shown[id, default: []].insert(name).inserted { showCount[name, default: 0] += 1 }
+    for name in added where viewDocuments[id, default: []].insert(name).inserted {
+      viewCount[name, default: 0] += 1
+    }
     var orphans: [DocumentName] = []
-    for name in removed where shown[id]?.remove(name) != nil {
+    for name in removed where viewDocuments[id]?.remove(name) != nil {
       hide(name)
       orphans.append(name)
     }
@@ -273,28 +275,28 @@ struct LocalStore {
     }
     guard !orphans.isEmpty || inSync != nil else { return }
     try transaction(.noteViews) { store in
-      for name in orphans { store.persistence.noteOrphan(name) }
+      for name in orphans { store.persistence.recordOrphan(name) }
       if let inSync { store.persistence.setTarget(inSync) }
     }
   }
 
   private mutating func hide(_ name: DocumentName) {
-    guard let count = showCount[name] else { return }
-    showCount[name] = count > 1 ? count - 1 : nil
+    guard let count = viewCount[name] else { return }
+    viewCount[name] = count > 1 ? count - 1 : nil
   }
 
   /// Evicts the least recently used documents if the cache exceeds a size in bytes.
   ///
   /// - Parameters:
   ///   - share: the share of the unused documents to evict. The least recently used are evicted first.
-  ///   - most: the maximum number of documents to evict.
+  ///   - maximumCount: the maximum number of documents to evict.
   mutating func collectGarbage(
-    above size: Int, share: Double, most: Int = 1_000
+    above size: Int, share: Double, maximumCount: Int = 1_000
   ) throws(PersistenceFailure) {
     try transaction(.collectGarbage) { store in
       guard store.persistence.approximateSize >= size else { return }
-      let (counts, limbo, active) = (store.showCount, store.limboPins, Set(store.targets.keys))
-      store.persistence.collectGarbage(active: active, share: share, most: most) {
+      let (counts, limbo, active) = (store.viewCount, store.limboPins, Set(store.targets.keys))
+      store.persistence.collectGarbage(active: active, share: share, maximumCount: maximumCount) {
         counts[$0] != nil || limbo.contains($0)
       }
     }

@@ -26,7 +26,7 @@ protocol Persistence: Sendable {
   // MARK: The user's mutation queue
 
   /// Switches to the queue and the overlays of a user.
-  mutating func become(user: UserID)
+  mutating func switchUser(to user: UserID)
   mutating func addBatch(at time: ModelTimestamp, base: [Write], writes: [Write]) -> MutationBatch
   mutating func removeBatch(_ batch: MutationBatch)
   func batch(after id: BatchID?) -> MutationBatch?
@@ -52,7 +52,7 @@ protocol Persistence: Sendable {
   mutating func setDocument(_ document: CachedDocument)
   mutating func removeDocument(_ name: DocumentName)
   /// Records an orphan: a document that a target, write or view no longer uses. `commit` may remove it.
-  mutating func noteOrphan(_ name: DocumentName)
+  mutating func recordOrphan(_ name: DocumentName)
 
   // MARK: Targets
 
@@ -91,7 +91,7 @@ protocol Persistence: Sendable {
   /// The approximate size of the cache in bytes.
   var approximateSize: Int { get }
   /// Removes a share of the unused targets, and of the documents that nothing uses. The least recently used
-  /// are removed first. `most` is the maximum number of targets and documents.
+  /// are removed first. `maximumCount` is the maximum number of targets and documents.
   mutating func collectGarbage(
-    active: Set<TargetID>, share: Double, most: Int, isPinned: (DocumentName) -> Bool)
+    active: Set<TargetID>, share: Double, maximumCount: Int, isPinned: (DocumentName) -> Bool)
 }

@@ -52,7 +52,7 @@ struct WatchChangeAggregator {
   private var documents: [DocumentName: CachedDocument] = [:]
   private var targetsOfDocument: [DocumentName: Set<TargetID>] = [:]
   /// The targets for which the server sent a document's contents and not only its removal.
-  private var statedFor: [DocumentName: Set<TargetID>] = [:]
+  private var targetsWithContents: [DocumentName: Set<TargetID>] = [:]
   private var resets: [TargetID: TargetPurpose] = [:]
 
   typealias Keys = (TargetID) -> Set<DocumentName>
@@ -139,7 +139,7 @@ struct WatchChangeAggregator {
     states[id, default: TargetState()].record(change, document.name)
     setIfNewer(document)
     targetsOfDocument[document.name, default: []].insert(id)
-    statedFor[document.name, default: []].insert(id)
+    targetsWithContents[document.name, default: []].insert(id)
   }
 
   private mutating func remove(
@@ -152,7 +152,7 @@ struct WatchChangeAggregator {
     targetsOfDocument[name, default: []].insert(id)
     if let document {
       setIfNewer(document)
-      statedFor[name, default: []].insert(id)
+      targetsWithContents[name, default: []].insert(id)
     }
   }
 
@@ -205,7 +205,7 @@ struct WatchChangeAggregator {
     for id in states.keys.sorted() {
       guard isActive(id, targets), let data = targets[id] else { continue }
       if states[id]?.isCurrent == true, let name = data.target.documentName,
-        statedFor[name]?.contains(id) != true, !keys(id).contains(name)
+        targetsWithContents[name]?.contains(id) != true, !keys(id).contains(name)
       {
         // A document target that is current but did not report its document shows that the document does not
         // exist, even if other targets reported it earlier.
@@ -230,7 +230,7 @@ struct WatchChangeAggregator {
     }
     documents = [:]
     targetsOfDocument = [:]
-    statedFor = [:]
+    targetsWithContents = [:]
     resets = [:]
     return event
   }

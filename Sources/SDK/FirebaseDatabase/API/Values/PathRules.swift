@@ -34,8 +34,8 @@ enum PathRules {
     do throws(InvalidValue) {
       guard !text.isEmpty else { throw InvalidValue(PathRules.rule, at: []) }
       let whole = base.appending(try path(text))
-      guard whole.count <= ValueReader.deepest else {
-        throw InvalidValue("Max object depth exceeded: \(ValueReader.deepest)", at: [])
+      guard whole.count <= ValueReader.maximumDepth else {
+        throw InvalidValue("Max object depth exceeded: \(ValueReader.maximumDepth)", at: [])
       }
       return whole
     } catch {

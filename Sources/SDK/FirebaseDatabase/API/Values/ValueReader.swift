@@ -20,9 +20,9 @@ extension Optional: AnyOptional {
 /// Converts values of the app to nodes.
 struct ValueReader {
   /// The maximum number of UTF-8 bytes of a string.
-  static let longestString = 10 << 20
+  static let maximumStringBytes = 10 << 20
   /// The maximum nesting depth of a value.
-  static let deepest = 1_000
+  static let maximumDepth = 1_000
 
   /// Converts a value to a node.
   ///
@@ -81,8 +81,8 @@ struct ValueReader {
       value = wrapped
     }
     if value is NSNull { return .empty }
-    guard path.count <= ValueReader.deepest else {
-      throw InvalidValue("Max object depth exceeded: \(ValueReader.deepest)", at: Array(path.prefix(8)))
+    guard path.count <= ValueReader.maximumDepth else {
+      throw InvalidValue("Max object depth exceeded: \(ValueReader.maximumDepth)", at: Array(path.prefix(8)))
     }
     if let string = value as? String { return .leaf(.string(try checked(string, path))) }
     if let number = value as? NSNumber { return .leaf(try leaf(number, path)) }
@@ -100,8 +100,9 @@ struct ValueReader {
   }
 
   private func checked(_ string: String, _ path: [String]) throws(InvalidValue) -> String {
-    guard string.utf8.count <= ValueReader.longestString else {
-      throw InvalidValue("Cannot store a string of more than \(ValueReader.longestString) bytes", at: path)
+    guard string.utf8.count <= ValueReader.maximumStringBytes else {
+      throw InvalidValue(
+        "Cannot store a string of more than \(ValueReader.maximumStringBytes) bytes", at: path)
     }
     return string
   }

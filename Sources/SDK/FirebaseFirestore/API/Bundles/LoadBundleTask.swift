@@ -113,14 +113,14 @@ open class LoadBundleTask: NSObject, @unchecked Sendable {
   // MARK: Steps
 
   func progress(_ metadata: BundleMetadata, documents: Int, bytes: Int) {
-    tell(
+    notify(
       LoadBundleTaskProgress(
         .inProgress, documents: documents, of: metadata.totalDocuments, bytes: bytes, of: metadata.totalBytes)
     )
   }
 
   func succeed(_ metadata: BundleMetadata) {
-    tell(
+    notify(
       LoadBundleTaskProgress(
         .success, documents: metadata.totalDocuments, of: metadata.totalDocuments, bytes: metadata.totalBytes,
         of: metadata.totalBytes))
@@ -128,13 +128,13 @@ open class LoadBundleTask: NSObject, @unchecked Sendable {
 
   func fail(_ error: FirestoreError) {
     let last = state.withLock { $0.progress }
-    tell(
+    notify(
       LoadBundleTaskProgress(
         .error, documents: last.documentsLoaded, of: last.totalDocuments, bytes: last.bytesLoaded,
         of: last.totalBytes), error)
   }
 
-  private func tell(_ progress: LoadBundleTaskProgress, _ error: FirestoreError? = nil) {
+  private func notify(_ progress: LoadBundleTaskProgress, _ error: FirestoreError? = nil) {
     state.withLock { $0.progress = progress }
     queue.async { [self] in
       // Reads the observers at this time, because an app adds observers after the loading has started.

@@ -8,13 +8,13 @@ import Locking
 open class QuerySnapshot: NSObject, @unchecked Sendable {
   // SAFETY: constants of Sendable types only.
   /// Values that are computed at the first access and cached.
-  private struct Made {
+  private struct CachedValues {
     var documents: [QueryDocumentSnapshot]?
     var changes: [Bool: [DocumentChange]] = [:]
   }
 
   private let snapshot: ViewSnapshot
-  private let made = Guarded(Made())
+  private let cachedValues = Guarded(CachedValues())
   private let firestore: Firestore
 
   /// The query.
@@ -36,10 +36,10 @@ open class QuerySnapshot: NSObject, @unchecked Sendable {
   open var count: Int { snapshot.documents.count }
   /// The documents in the query's order.
   open var documents: [QueryDocumentSnapshot] {
-    made.withLock { made in
-      if let documents = made.documents { return documents }
+    cachedValues.withLock { cachedValues in
+      if let documents = cachedValues.documents { return documents }
       let documents = snapshot.documents.shown.map { make($0.document, isPending: $0.isPending) }
-      made.documents = documents
+      cachedValues.documents = documents
       return documents
     }
   }
@@ -64,12 +64,12 @@ open class QuerySnapshot: NSObject, @unchecked Sendable {
         "To include metadata changes with your document changes, you must call"
           + " addSnapshotListener(includeMetadataChanges: true).")
     }
-    return made.withLock { made in
-      if let changes = made.changes[includeMetadataChanges] { return changes }
+    return cachedValues.withLock { cachedValues in
+      if let changes = cachedValues.changes[includeMetadataChanges] { return changes }
       let changes = DocumentChange.all(of: snapshot, includeMetadataChanges: includeMetadataChanges) {
         make($0, isPending: snapshot.documents.isPending($0.name))
       }
-      made.changes[includeMetadataChanges] = changes
+      cachedValues.changes[includeMetadataChanges] = changes
       return changes
     }
   }

@@ -82,7 +82,7 @@ struct UserDataReader {
       paths.append(path)
       for name in path.segments { UserDataReader.check(name: name) }
       if let sentinel = unwrapped(value) as? FieldValue {
-        reader.note(sentinel, at: path, inArray: false, isTopLevel: true)
+        reader.recordSentinel(sentinel, at: path, inArray: false, isTopLevel: true)
         continue
       }
       if let value = reader.value(value, at: path, inArray: false) {
@@ -158,7 +158,7 @@ struct UserDataReader {
     if let scalar = scalar(raw, at: path) { return scalar }
     switch raw {
     case let sentinel as FieldValue:
-      note(sentinel, at: path, inArray: inArray, isTopLevel: path?.count == 1)
+      recordSentinel(sentinel, at: path, inArray: inArray, isTopLevel: path?.count == 1)
       return nil
     case let data as [String: Any]: return .map(map(data, at: path, inArray: inArray))
     case let data as [AnyHashable: Any]:
@@ -230,7 +230,7 @@ struct UserDataReader {
     return .integer(number.int64Value)
   }
 
-  private mutating func note(
+  private mutating func recordSentinel(
     _ sentinel: FieldValue, at path: ModelFieldPath?, inArray: Bool, isTopLevel: Bool
   ) {
     let name = sentinel.methodName

@@ -74,7 +74,7 @@ open class Transaction: NSObject, @unchecked Sendable {
     if document.firestore !== firestore {
       failInvalidArgument("Provided document reference is from a different Firestore instance.")
     }
-    if let error = attempt.withLock({ $0.mayRead() }) { throw error.object }
+    if let error = attempt.withLock({ $0.readError() }) { throw error.object }
     let answer = Guarded<Result<[CachedDocument], FirestoreError>?>(nil)
     let done = DispatchSemaphore(value: 0)
     client.datastore.documents([document.name]) { result in
@@ -85,7 +85,7 @@ open class Transaction: NSObject, @unchecked Sendable {
     switch answer.withLock({ $0 }) {
     case .success(let documents)?:
       guard let read = documents.first else { throw FirestoreError.internalError("No answer.").object }
-      if let error = attempt.withLock({ $0.note(read) }) { throw error.object }
+      if let error = attempt.withLock({ $0.recordRead(read) }) { throw error.object }
       return DocumentSnapshot(
         name: document.name, document: read, firestore: firestore,
         metadata: SnapshotMetadata(hasPendingWrites: false, isFromCache: false))
@@ -163,14 +163,14 @@ final class TransactionRunner: Sendable {
       if let error {
         let isFirestoreError = error.domain == FirestoreErrorDomain
         let code = StatusCode(rawValue: Int32(clamping: error.code))
-        let canRetry = isFirestoreError && FirestoreError(code, "").allowsAnotherAttempt
+        let canRetry = isFirestoreError && FirestoreError(code, "").isRetryable
         return canRetry ? again(attemptsLeft, error) : finish(nil, error)
       }
       client.datastore.commit(state.commit) { [self] failure in
         guard let failure else { return finish(value, nil) }
-        if hasEnded, !failure.showsUnappliedCommit {
+        if hasEnded, !failure.meansUnappliedCommit {
           finish(nil, Continuations.unknownOutcome.object)
-        } else if failure.allowsAnotherAttempt {
+        } else if failure.isRetryable {
           again(attemptsLeft, failure.object)
         } else {
           finish(nil, failure.object)

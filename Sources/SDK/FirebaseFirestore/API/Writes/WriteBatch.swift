@@ -64,7 +64,7 @@ open class WriteBatch: NSObject, @unchecked Sendable {
     add(Write(.delete(document.name)), document)
   }
 
-  private func take() -> [Write] {
+  private func takeWrites() -> [Write] {
     let (writes, wasCommitted) = state.withLock { state in
       defer { state.isCommitted = true }
       return (state.writes, state.isCommitted)
@@ -79,9 +79,9 @@ open class WriteBatch: NSObject, @unchecked Sendable {
   /// Commits the batch. The completion is called when the server has accepted or rejected all writes.
   @preconcurrency
   open func commit(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
-    firestore.write(take(), completion: completion)
+    firestore.write(takeWrites(), completion: completion)
   }
 
   /// Commits the batch, and waits until the server has accepted all writes.
-  open func commit() async throws { try await firestore.write(take()) }
+  open func commit() async throws { try await firestore.write(takeWrites()) }
 }

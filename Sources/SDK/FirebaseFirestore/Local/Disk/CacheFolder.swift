@@ -43,7 +43,7 @@ final class CacheFolder: Sendable {
   var file: URL { url.appendingPathComponent("cache.sqlite") }
 
   /// The URL of the folder for a database's cache.
-  static func place(app: String, appID: String, database: DatabaseName) -> URL {
+  static func folder(app: String, appID: String, database: DatabaseName) -> URL {
     root.appendingPathComponent("firestore", isDirectory: true)
       .appendingPathComponent(escape(appID.isEmpty ? app : "\(app)-\(appID)"), isDirectory: true)
       .appendingPathComponent(escape("\(database.project).\(database.database)"), isDirectory: true)

@@ -49,10 +49,10 @@ extension DiskPersistence {
       let (document, fields) = DiskPersistence.readable(document)
       guard let kind = document.kindColumn else { return }
       let old = try row(of: document.name, in: db)
-      let collection = try numbering(document.name.collectionPath, in: db)
+      let collection = try assignedNumber(of: document.name.collectionPath, in: db)
       let values: StatementArguments = [
         kind, document.changes != .none, document.version.column, document.createTime.column,
-        document.readTime.column, fields, useOfGroup(),
+        document.readTime.column, fields, sequenceOfGroup(),
       ]
       let number: Int64
       if let old {
@@ -85,7 +85,7 @@ extension DiskPersistence {
       return (document, Data(bytes))
     }
     var unknown = document
-    unknown.becomeUnknown(version: document.version)
+    unknown.setUnknown(version: document.version)
     return (unknown, Data())
   }
 
@@ -99,11 +99,11 @@ extension DiskPersistence {
   }
 
   /// Records that an orphaned document was used until now. Garbage collection removes it later.
-  func noteOrphan(_ name: DocumentName) {
+  func recordOrphan(_ name: DocumentName) {
     use { db in
       guard let collection = try number(of: name.collectionPath, in: db) else { return }
       try db.cachedStatement(sql: "UPDATE documents SET used = ? WHERE collection = ? AND id = ?").execute(
-        arguments: [useOfGroup(), collection, name.id.column])
+        arguments: [sequenceOfGroup(), collection, name.id.column])
     }
   }
 

@@ -36,7 +36,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
   /// Syncs the open file's log. Each file has a new object.
   private var log: LogSync
   /// Whether the failed sync of `log` was reported to the observer.
-  private var isReported = false
+  private var isFailedSyncReported = false
   private var isClosed = false
   /// Whether the current group queues a write, which must survive a power cut.
   var queuesWrite = false
@@ -94,7 +94,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
       try db.execute(sql: "PRAGMA synchronous = NORMAL")
     }
     log = LogSync(of: folder.file, sync: sync, failed: observer.syncFailed)
-    isReported = false
+    isFailedSyncReported = false
     let hasOldLog = DiskPersistence.hasContents(folder.file.path + "-wal")
     let queue = try DatabaseQueue(path: folder.file.path, configuration: configuration)
     try queue.unsafeReentrantWrite { db in
@@ -204,8 +204,8 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
 
   func repair() throws(PersistenceFailure) {
     guard !isClosed, queue == nil || log.failure != nil else { return }
-    if let failure = log.failure, !isReported { observer.failed(.unsynced(failure)) }
-    isReported = true
+    if let failure = log.failure, !isFailedSyncReported { observer.failed(.unsynced(failure)) }
+    isFailedSyncReported = true
     do {
       if let queue {
         try CacheReplacement(file: folder.file, sync: sync).write(from: queue)
@@ -270,7 +270,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
   /// The number that rows of this group store as their last use. It is stored at the first use in the group.
   /// A group that does not use it writes nothing, because the first write to the log after a start waits for
   /// the disk.
-  func useOfGroup() -> Int {
+  func sequenceOfGroup() -> Int {
     use { db in
       guard sequence >= state.reservedSequence else { return }
       state.reservedSequence = sequence + 1_000
@@ -341,7 +341,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
   }
 
   /// The number of a collection. If the collection has no number, it gets one.
-  func numbering(_ path: ResourcePath, in db: Database) throws -> Int64 {
+  func assignedNumber(of path: ResourcePath, in db: Database) throws -> Int64 {
     if let known = try number(of: path, in: db) { return known }
     try db.cachedStatement(sql: "INSERT INTO collections (path, id) VALUES (?, ?)").execute(
       arguments: [path.column, (path.id ?? "").column])

@@ -55,13 +55,13 @@ struct IndexPlan: Sendable {
     var plans: [IndexPlan] = []
     for terms in query.disjunctions {
       let possible = indexes.compactMap { IndexPlan($0, for: terms, of: query) }
-      guard let best = possible.max(by: { $0.merit(for: query) < $1.merit(for: query) }) else { return nil }
+      guard let best = possible.max(by: { $0.score(for: query) < $1.score(for: query) }) else { return nil }
       plans.append(best)
     }
     return plans
   }
 
-  private func merit(for query: NormalizedQuery) -> Int {
+  private func score(for query: NormalizedQuery) -> Int {
     2 * range.rank + (query.limit != nil && isOrdered ? 3 : 0)
   }
 

@@ -59,7 +59,7 @@ struct MemoryPersistence: Persistence {
 
   private func isQueued(_ name: DocumentName) -> Bool { users.values.contains { $0.queue.contains(name) } }
 
-  mutating func noteOrphan(_ name: DocumentName) {
+  mutating func recordOrphan(_ name: DocumentName) {
     if isEager { orphans.insert(name) } else { touch(name) }
   }
 
@@ -74,7 +74,7 @@ struct MemoryPersistence: Persistence {
     _modify { yield &users[user, default: UserState()] }
   }
 
-  mutating func become(user: UserID) { self.user = user }
+  mutating func switchUser(to user: UserID) { self.user = user }
 
   mutating func addBatch(at time: ModelTimestamp, base: [Write], writes: [Write]) -> MutationBatch {
     let batch = MutationBatch(id: nextBatch, localWriteTime: time, baseWrites: base, writes: writes)
@@ -85,7 +85,7 @@ struct MemoryPersistence: Persistence {
 
   mutating func removeBatch(_ batch: MutationBatch) {
     current.queue.remove(batch)
-    for name in batch.documents { noteOrphan(name) }
+    for name in batch.documents { recordOrphan(name) }
   }
 
   func batch(after id: BatchID?) -> MutationBatch? { users[user]?.queue.batch(after: id) }
@@ -151,7 +151,7 @@ struct MemoryPersistence: Persistence {
     let path = document.name.collectionPath
     let old = documents[path, default: [:]].updateValue(document, forKey: document.name)
     replaced(old, by: document, in: path)
-    noteOrphan(document.name)
+    recordOrphan(document.name)
   }
 
   mutating func removeDocument(_ name: DocumentName) {
@@ -221,7 +221,7 @@ struct MemoryPersistence: Persistence {
 
   mutating func removeMatchingKeys(_ removed: Set<DocumentName>, from id: TargetID) {
     unmatch(removed, from: id)
-    for name in removed { noteOrphan(name) }
+    for name in removed { recordOrphan(name) }
   }
 
   private mutating func unmatch(_ removed: Set<DocumentName>, from id: TargetID) {
@@ -270,11 +270,11 @@ struct MemoryPersistence: Persistence {
   }
 
   mutating func collectGarbage(
-    active: Set<TargetID>, share: Double, most: Int, isPinned: (DocumentName) -> Bool
+    active: Set<TargetID>, share: Double, maximumCount: Int, isPinned: (DocumentName) -> Bool
   ) {
     let unused = targets.values.filter { !active.contains($0.id) }
     let uses = (unused.map(\.sequence) + lastUse.filter { targetsOfKey[$0.key] == nil }.map(\.value)).sorted()
-    let count = min(Int((Double(uses.count) * share).rounded(.up)), most)
+    let count = min(Int((Double(uses.count) * share).rounded(.up)), maximumCount)
     guard count > 0, count <= uses.count else { return }
     let newest = uses[count - 1]
     for data in unused where data.sequence <= newest { forget(data) }
