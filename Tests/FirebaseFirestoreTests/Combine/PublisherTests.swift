@@ -51,7 +51,7 @@ private final class StepSubscriber: Subscriber {
     }
     let documents = snapshot.documents.map(\.documentID)
     isExpectedThread.add(checkThread())
-    received.add(rebuilt == Set(documents) ? documents : ["the changes do not fit"])
+    received.add(rebuilt == Set(documents) ? documents : ["the changes do not match"])
     return .none
   }
 

@@ -244,7 +244,7 @@ struct SyncSpecRunner {
       }
       return nil
     } catch {
-      return "the bundle is refused: \(error)"
+      return "the bundle is rejected: \(error)"
     }
   }
 

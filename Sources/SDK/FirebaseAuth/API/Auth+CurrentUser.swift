@@ -11,7 +11,7 @@ extension Auth {
     do {
       if let record = try store.load() { user = User(record: record, auth: self) }
     } catch {
-      FirebaseLogger.log(.error, service: "Auth", "Nobody is signed in: \(error)")
+      FirebaseLogger.log(.error, service: "Auth", "No user is signed in: \(error)")
     }
     let current = user?.tokenState ?? .signedOut
     state.withLock { state in

@@ -37,6 +37,6 @@ open class AuthCredential: NSObject, @unchecked Sendable {
 
   /// Exchanges the credential for tokens.
   func exchange(_ use: CredentialUse, _ backend: AuthBackend) async throws -> SignInResponse {
-    throw AuthErrorCode.invalidCredential.error("The credential has no way to sign in.")
+    throw AuthErrorCode.invalidCredential.error("The credential cannot be used to sign in.")
   }
 }

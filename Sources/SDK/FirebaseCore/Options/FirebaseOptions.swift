@@ -40,7 +40,7 @@ open class FirebaseOptions: NSObject, NSCopying, @unchecked Sendable {
   public convenience init?(contentsOfFile plistPath: String) {
     guard let values = OptionValues(propertyListAt: plistPath) else {
       FirebaseLogger.log(
-        .error, service: "Core", "The file '\(plistPath)' is missing or is no property list of options")
+        .error, service: "Core", "The file '\(plistPath)' is missing or is not a property list of options")
       return nil
     }
     self.init(values: values)

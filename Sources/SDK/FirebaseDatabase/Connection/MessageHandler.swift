@@ -78,7 +78,7 @@ final class MessageHandler: ChannelInboundHandler {
       hasReceivedMessage = true
       events.received(message)
     } catch {
-      events.closed("The server sent what is no message: \(error)")
+      events.closed("The server sent an invalid message: \(error)")
     }
   }
 
@@ -124,10 +124,10 @@ final class MessageHandler: ChannelInboundHandler {
   private func check() {
     let now = NIODeadline.now()
     if !hasReceivedMessage, now - opened >= Transport.handshakeTimeout {
-      return events.closed("The server did not say hello")
+      return events.closed("The server did not send its hello in time")
     }
     if now - lastReceived >= MessageHandler.silenceTimeout {
-      return events.closed("The server has gone silent")
+      return events.closed("The server stopped responding")
     }
     if now - max(lastReceived, lastSent) >= MessageHandler.keepAliveInterval {
       send(Array("0".utf8))

@@ -25,7 +25,7 @@ extension ServerConnection {
   private mutating func received(_ ranges: [RangeMergeFields], at path: Path, _ tag: Int?) {
     let target = ListenTarget(path: path, tag: tag)
     guard let sent = sentListens[target]?.first, let hashedNode = sent.hashedNode else {
-      let text = "Ignored a range merge at \(path.absolute) that nobody had requested"
+      let text = "Ignored a range merge at \(path.absolute) that no listen had requested"
       return actions.append(.report(.logMessage(isError: false, text)))
     }
     let merged = ranges.reduce(hashedNode) { node, range in
@@ -54,7 +54,7 @@ extension ServerConnection {
       closed(at: now)
     case .shutdown(let reason):
       actions.append(
-        .report(.logMessage(isError: true, "The server ended the connection for good: \(reason)")))
+        .report(.logMessage(isError: true, "The server ended the connection permanently: \(reason)")))
       interrupt(.serverKill, at: now)
     case .error(let text): actions.append(.report(.logMessage(isError: true, "Server error: \(text)")))
     case .pong, .switchAcknowledged, .endOfTransmission, .unknown: break

@@ -178,7 +178,7 @@ extension Repository {
     guard transaction.tries < PendingTransaction.maximumTries else {
       raise(tree.acknowledgeWrite(old, isRevert: true))
       let error = RealtimeError(
-        .maxRetries, "The transaction was tried \(PendingTransaction.maximumTries) times in vain")
+        .maxRetries, "The transaction was tried \(PendingTransaction.maximumTries) times without success")
       return TransactionOutcome(error: error, isCommitted: false, node: nil)
     }
     let input = tree.latestNode(at: transaction.path, excluding: ignored)

@@ -7,7 +7,8 @@ import Foundation
 enum Continuations {
   /// The error that an async method throws if its completion is never called.
   static let unknownOutcome = FirestoreError(
-    .unknown, "The Firestore instance was ended before there was an answer, so the outcome is not known.")
+    .unknown,
+    "The Firestore instance was terminated before the server responded, so the outcome is not known.")
 
   /// Calls a function and waits until it calls its completion with a value or an error.
   static func value<T: Sendable>(

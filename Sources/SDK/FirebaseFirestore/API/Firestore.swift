@@ -131,7 +131,7 @@ open class Firestore: NSObject, @unchecked Sendable {
       if let client = state.client { return client }
       let settings = state.settings
       guard let address = ServerAddress(settings.host, isEncrypted: settings.isSSLEnabled) else {
-        failInvalidArgument("The host setting '\(settings.host)' is no host name with an optional port.")
+        failInvalidArgument("The host setting '\(settings.host)' is not a host name with an optional port.")
       }
       let client = FirestoreClient(
         database: databaseName, appID: app.options.googleAppID, address: address,

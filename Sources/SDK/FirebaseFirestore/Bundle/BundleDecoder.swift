@@ -16,7 +16,7 @@ struct BundleDecoder: Sendable {
 
   func decode(_ bytes: [UInt8]) throws(FirestoreError) -> BundleElement {
     guard let json = try? JSONSerialization.jsonObject(with: Data(bytes)) as? JSON else {
-      throw .damagedBundle("The bundle is damaged: an element is no JSON object.")
+      throw .damagedBundle("The bundle is damaged: an element is not a JSON object.")
     }
     if let body = json["metadata"] { return .metadata(try metadata(object(body, "metadata"))) }
     if let body = json["namedQuery"] { return .namedQuery(try namedQuery(object(body, "namedQuery"))) }
@@ -81,7 +81,7 @@ struct BundleDecoder: Sendable {
     switch json["queries"] {
     case nil: queries = []
     case let names as [String]: queries = names
-    default: throw .damagedBundle("The bundle is damaged: 'queries' is no list of names.")
+    default: throw .damagedBundle("The bundle is damaged: 'queries' is not a list of names.")
     }
     return BundledDocumentMetadata(
       name: try documentName(try string(json, "name")), readTime: try time(json, "readTime"),
@@ -122,14 +122,14 @@ struct BundleDecoder: Sendable {
 
   private func object(_ json: Any?, _ name: String) throws(FirestoreError) -> JSON {
     guard let json = json as? JSON else {
-      throw .damagedBundle("The bundle is damaged: '\(name)' is missing or no object.")
+      throw .damagedBundle("The bundle is damaged: '\(name)' is missing or not an object.")
     }
     return json
   }
 
   private func string(_ json: JSON, _ name: String) throws(FirestoreError) -> String {
     guard let text = json[name] as? String else {
-      throw .damagedBundle("The bundle is damaged: '\(name)' is missing or no text.")
+      throw .damagedBundle("The bundle is damaged: '\(name)' is missing or not a string.")
     }
     return text
   }
@@ -144,7 +144,7 @@ struct BundleDecoder: Sendable {
     default: value = nil
     }
     guard let value, value >= 0 else {
-      throw .damagedBundle("The bundle is damaged: '\(name)' is missing or no count.")
+      throw .damagedBundle("The bundle is damaged: '\(name)' is missing or not a count.")
     }
     return value
   }
@@ -152,7 +152,7 @@ struct BundleDecoder: Sendable {
   private func time(_ json: JSON, _ name: String) throws(FirestoreError) -> ModelTimestamp {
     guard let value = json[name], let text = BundleDecoder.timeText(value),
       let time = try? Google_Protobuf_Timestamp(jsonString: "\"\(text)\"")
-    else { throw .damagedBundle("The bundle is damaged: '\(name)' is missing or no time.") }
+    else { throw .damagedBundle("The bundle is damaged: '\(name)' is missing or not a time.") }
     return ModelTimestamp(time)
   }
 

@@ -71,7 +71,8 @@ struct BundleLoader {
     }
     guard documents.count == metadata.totalDocuments else {
       throw .invalidArgument(
-        "The bundle holds \(documents.count) documents; its metadata says \(metadata.totalDocuments).")
+        "The bundle contains \(documents.count) documents, but its metadata declares \(metadata.totalDocuments)."
+      )
     }
     var documentsOfQuery: [String: Set<DocumentName>] = [:]
     for (name, metadata) in metadataOf {

@@ -29,20 +29,20 @@ struct BundleReader {
       let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(buffer[index])
       guard isDigit, index - position < BundleReader.prefixLimit else {
         throw .damagedBundle(
-          "The bundle is damaged: the length of an element, in at most \(BundleReader.prefixLimit) digits, was"
-            + " expected and something else found.")
+          "The bundle is damaged: an element does not begin with a length of at most"
+            + " \(BundleReader.prefixLimit) digits.")
       }
       length = length * 10 + Int(buffer[index] - UInt8(ascii: "0"))
       index += 1
     }
     guard index < buffer.count else { return nil }
     guard index > position else {
-      throw .damagedBundle("The bundle is damaged: an element has no length in front.")
+      throw .damagedBundle("The bundle is damaged: an element begins without its length.")
     }
     guard length <= BundleReader.elementLimit else {
       throw .damagedBundle(
-        "The bundle is damaged: an element of \(length) bytes is announced, at most \(BundleReader.elementLimit)"
-          + " are allowed.")
+        "The bundle is damaged: an element has \(length) bytes, more than the maximum of"
+          + " \(BundleReader.elementLimit).")
     }
     guard buffer.count - index >= length else { return nil }
     let end = index + length

@@ -36,7 +36,7 @@ extension FirestoreClient {
     } catch {
       // Every message of the model can be encoded. If encoding failed nevertheless, later messages must still
       // be sent.
-      FirestoreLog.warning("I-FST000005", "A request could not be written: \(error)")
+      FirestoreLog.warning("I-FST000005", "A request could not be encoded: \(error)")
     }
   }
 
@@ -55,7 +55,7 @@ extension FirestoreClient {
       } catch {
         // An invalid message ends the stream. The next stream resumes from the last consistent state.
         calls.removeValue(forKey: kind)?.call.cancel()
-        closed(kind, number, .internalError("The server's message cannot be read: \(error.message)"))
+        closed(kind, number, .internalError("The server's message cannot be parsed: \(error.message)"))
       }
     case .ended(let status):
       calls[kind] = nil

@@ -57,7 +57,8 @@ final class CallCredentials: Sendable {
       case .success(let found): token = found
       case .failure(let error):
         completion(
-          .failure(FirestoreError(.unknown, "The user's token cannot be had: \(error.localizedDescription)")))
+          .failure(
+            FirestoreError(.unknown, "The user's token cannot be fetched: \(error.localizedDescription)")))
         return
       }
       guard auth.userID == user, self.user == user else {

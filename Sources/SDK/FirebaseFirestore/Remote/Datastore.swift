@@ -143,7 +143,7 @@ struct Datastore: Sendable {
     do {
       bytes = try request.serializedBytes()
     } catch {
-      completion(.failure(.invalidArgument("The request cannot be written: \(error)")))
+      completion(.failure(.invalidArgument("The request cannot be encoded: \(error)")))
       return
     }
     unary(method, bytes, mayRetry: true, completion: completion)
@@ -183,7 +183,7 @@ private final class ResponseCollector<Response: Message & Sendable>: @unchecked 
     do {
       responses.append(try Response(serializedBytes: Array(buffer.readableBytesView)))
     } catch {
-      failure = .internalError("The server's answer cannot be read: \(error)")
+      failure = .internalError("The server's response cannot be parsed: \(error)")
     }
   }
 

@@ -11,7 +11,7 @@ extension RealtimeError {
   /// The error that an async method throws if its completion is never called.
   static let unknownOutcome = RealtimeError(
     .init(rawValue: "disconnect"),
-    "The app was deleted before the server answered, so whether the write took effect is not known")
+    "The app was deleted before the server responded, so whether the write took effect is not known")
 
   /// The error that a callback receives.
   func asNSError(at path: Path? = nil) -> NSError {

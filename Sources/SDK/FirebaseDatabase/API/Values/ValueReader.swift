@@ -128,7 +128,7 @@ struct ValueReader {
     let priority = try ValueReader.priority(dictionary[".priority"], at: path)
     if let value = dictionary[".value"] {
       guard dictionary.keys.allSatisfy({ $0 as? String == ".value" || $0 as? String == ".priority" }) else {
-        throw InvalidValue("Cannot have other keys beside .value", at: path)
+        throw InvalidValue("Cannot have other keys next to .value", at: path)
       }
       return try read(value, path).with(priority: priority)
     }

@@ -71,7 +71,7 @@ struct FilterReader {
         path = path.appending(selector?.collectionID ?? "").appending(text)
       }
       guard let name = DocumentName(database: firestore.databaseName, path: path) else {
-        failInvalidArgument("Invalid query. '\(text)' is no path of a document.")
+        failInvalidArgument("Invalid query. '\(text)' is not the path of a document.")
       }
       return .reference(name)
     case let other:

@@ -102,7 +102,7 @@ open class MemoryCacheSettings: NSObject, NSCopying, LocalCacheSettings, @unchec
     case let settings as MemoryLRUGCSettings: size = settings.size
     default:
       failInvalidArgument(
-        "garbageCollectorSettings takes MemoryEagerGCSetting or MemoryLRUGCSettings, not \(type(of: settings))"
+        "garbageCollectorSettings must be MemoryEagerGCSetting or MemoryLRUGCSettings, not \(type(of: settings))"
       )
     }
   }

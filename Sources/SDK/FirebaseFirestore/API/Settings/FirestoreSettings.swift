@@ -89,7 +89,7 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
       case let settings as PersistentCacheSettings:
         guarded.withLock { $0.chosenCache = .persistent(settings) }
       case let settings as MemoryCacheSettings: guarded.withLock { $0.chosenCache = .memory(settings) }
-      default: failInvalidArgument("cacheSettings takes PersistentCacheSettings or MemoryCacheSettings")
+      default: failInvalidArgument("cacheSettings must be PersistentCacheSettings or MemoryCacheSettings")
       }
     }
   }

@@ -44,7 +44,7 @@ open class FieldPath: NSObject, NSCopying, @unchecked Sendable {
     case let hashable as AnyHashable where hashable.base is String || hashable.base is FieldPath:
       return parse(hashable.base, in: call)
     default:
-      failInvalidArgument("\(call) takes field names as Strings or FieldPaths, not \(type(of: key))")
+      failInvalidArgument("\(call) accepts field names as Strings or FieldPaths, not \(type(of: key))")
     }
   }
 

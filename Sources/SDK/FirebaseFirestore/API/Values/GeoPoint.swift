@@ -39,7 +39,8 @@ open class GeoPoint: NSObject, NSCopying, @unchecked Sendable, Codable {
       longitude: try container.decode(Double.self, forKey: .longitude))
     guard point.isInRange else {
       throw DecodingError.dataCorrupted(
-        DecodingError.Context(codingPath: decoder.codingPath, debugDescription: "Not a place on Earth."))
+        DecodingError.Context(
+          codingPath: decoder.codingPath, debugDescription: "The coordinates are out of range."))
     }
     latitude = point.latitude
     longitude = point.longitude

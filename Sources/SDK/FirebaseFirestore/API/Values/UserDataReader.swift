@@ -97,7 +97,7 @@ struct UserDataReader {
   static func argument(_ value: Any, of call: String, in database: DatabaseName) -> Value {
     var reader = UserDataReader(database, .argument(call))
     guard let value = reader.value(value, at: nil, inArray: false) else {
-      failInvalidArgument("\(call) takes no FieldValue sentinels")
+      failInvalidArgument("\(call) does not accept FieldValue sentinels")
     }
     return value
   }
@@ -108,7 +108,7 @@ struct UserDataReader {
     return elements.map { element in
       if unwrapped(element) is [Any] { failInvalidArgument("Nested arrays are not supported") }
       guard let value = reader.value(element, at: nil, inArray: true) else {
-        failInvalidArgument("\(call) takes no FieldValue sentinels")
+        failInvalidArgument("\(call) does not accept FieldValue sentinels")
       }
       return value
     }

@@ -51,7 +51,7 @@ struct UserDataWriter {
     if name.database != firestore.databaseName {
       FirestoreLog.warning(
         "I-FST000004",
-        "A document reference points into another database (\(name.database)), which is not supported."
+        "A document reference refers to another database (\(name.database)), which is not supported."
           + " It is treated as a reference within the current database.")
     }
     let local = DocumentName(database: firestore.databaseName, path: name.path) ?? name

@@ -84,13 +84,15 @@ open class Transaction: NSObject, @unchecked Sendable {
     done.wait()
     switch answer.withLock({ $0 }) {
     case .success(let documents)?:
-      guard let read = documents.first else { throw FirestoreError.internalError("No answer.").object }
+      guard let read = documents.first else {
+        throw FirestoreError.internalError("The server sent no documents.").object
+      }
       if let error = attempt.withLock({ $0.recordRead(read) }) { throw error.object }
       return DocumentSnapshot(
         name: document.name, document: read, firestore: firestore,
         metadata: SnapshotMetadata(hasPendingWrites: false, isFromCache: false))
     case .failure(let error)?: throw error.object
-    case nil: throw FirestoreError.internalError("No answer.").object
+    case nil: throw FirestoreError.internalError("The read ended without a result.").object
     }
   }
 }

@@ -33,10 +33,10 @@ enum CacheFailure: Sendable {
     case .inUse(let error): "The cache on disk cannot be opened: \(error). \(CacheFailure.inMemory)"
     case .unusable(let reason): "The cache on disk cannot be opened: \(reason). \(CacheFailure.inMemory)"
     case .damaged(let reason, let place):
-      "The cache is damaged (\(reason)). It was moved to \(place.path), and an empty cache takes its place. Cached"
+      "The cache is damaged (\(reason)). It was moved to \(place.path), and an empty cache replaces it. Cached"
         + " documents are read again; writes that were not acknowledged are lost."
     case .unsynced(let failure):
-      "The cache could not be synced to the disk (\(failure)). It moves to a new file. Until that succeeds, a power cut"
+      "The cache could not be synced to the disk (\(failure)). It is copied to a new file. Until that succeeds, a power cut"
         + " loses the writes that were not acknowledged."
     }
   }

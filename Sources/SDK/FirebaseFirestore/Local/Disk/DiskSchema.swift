@@ -59,7 +59,7 @@ enum DiskSchema {
   /// The error for a file with a version that this code does not know.
   struct UnknownVersion: Error, CustomStringConvertible {
     let version: Int
-    var description: String { "the file has version \(version) of the tables, which is not known here" }
+    var description: String { "the file has version \(version) of the tables, which is unknown" }
   }
 
   /// Applies the missing migrations in one transaction.

@@ -11,14 +11,14 @@ enum IndexConfiguration {
   /// not use them.
   static func parse(_ data: Data) throws(FirestoreError) -> Set<FieldIndex> {
     guard let json = try? JSONSerialization.jsonObject(with: data) as? JSON else {
-      throw .invalidArgument("The index configuration is no valid JSON object.")
+      throw .invalidArgument("The index configuration is not a valid JSON object.")
     }
     var indexes: Set<FieldIndex> = []
     for (number, body) in try list(json, "indexes", in: "the configuration").enumerated() {
       let place = "indexes[\(number)]"
       guard let body = body as? JSON, let collection = body["collectionGroup"] as? String, !collection.isEmpty
       else {
-        throw .invalidArgument("Index configuration: '\(place).collectionGroup' is missing or no text.")
+        throw .invalidArgument("Index configuration: '\(place).collectionGroup' is missing or not a string.")
       }
       var segments: [FieldIndex.Segment] = []
       for (number, field) in try list(body, "fields", in: place).enumerated() {
@@ -33,13 +33,13 @@ enum IndexConfiguration {
     switch json[name] {
     case nil: return []
     case let list as [Any]: return list
-    default: throw .invalidArgument("Index configuration: '\(name)' in \(place) is no list.")
+    default: throw .invalidArgument("Index configuration: '\(name)' in \(place) is not a list.")
     }
   }
 
   private static func segment(_ json: Any, in place: String) throws(FirestoreError) -> FieldIndex.Segment {
     guard let json = json as? JSON, let text = json["fieldPath"] as? String else {
-      throw .invalidArgument("Index configuration: '\(place).fieldPath' is missing or no text.")
+      throw .invalidArgument("Index configuration: '\(place).fieldPath' is missing or not a string.")
     }
     let field: ModelFieldPath
     do { field = try ModelFieldPath(parsing: text) } catch {
