@@ -10,9 +10,9 @@ struct BundleLoader {
   private(set) var metadata: BundleMetadata?
   private var queries: [NamedQuery] = []
   private var documents: [DocumentName: CachedDocument] = [:]
-  private var metadataOf: [DocumentName: BundledDocumentMetadata] = [:]
+  private var documentMetadata: [DocumentName: BundledDocumentMetadata] = [:]
   /// The metadata of the document that must follow next.
-  private var announced: BundledDocumentMetadata?
+  private var pendingMetadata: BundledDocumentMetadata?
   private(set) var bytesLoaded = 0
 
   init(database: DatabaseName) { decoder = BundleDecoder(database: database) }
@@ -41,21 +41,21 @@ struct BundleLoader {
     switch element {
     case .metadata: throw .damagedBundle("The bundle is damaged: it has metadata twice.")
     case .namedQuery(let query): queries.append(query)
-    case .documentMetadata(let announcement):
-      if metadataOf[announcement.name] == nil { metadataOf[announcement.name] = announcement }
-      announced = announcement.exists ? announcement : nil
-      if !announcement.exists {
-        var missing = CachedDocument(missing: announcement.name, version: announcement.readTime)
-        missing.readTime = announcement.readTime
-        documents[announcement.name] = missing
+    case .documentMetadata(let entry):
+      if documentMetadata[entry.name] == nil { documentMetadata[entry.name] = entry }
+      pendingMetadata = entry.exists ? entry : nil
+      if !entry.exists {
+        var missing = CachedDocument(missing: entry.name, version: entry.readTime)
+        missing.readTime = entry.readTime
+        documents[entry.name] = missing
       }
     case .document(var document):
-      guard let announcement = announced, announcement.name == document.name else {
+      guard let entry = pendingMetadata, entry.name == document.name else {
         throw .invalidArgument("The document being added does not match the stored metadata.")
       }
-      document.readTime = max(announcement.readTime, document.version)
+      document.readTime = max(entry.readTime, document.version)
       documents[document.name] = document
-      announced = nil
+      pendingMetadata = nil
     }
   }
 
@@ -66,7 +66,7 @@ struct BundleLoader {
     guard let metadata else {
       throw FirestoreError(.unknown, "Failed to get bundle metadata: the bundle is empty.")
     }
-    if announced != nil {
+    if pendingMetadata != nil {
       throw .invalidArgument("Bundled documents end with a document metadata element instead of a document.")
     }
     guard documents.count == metadata.totalDocuments else {
@@ -75,7 +75,7 @@ struct BundleLoader {
       )
     }
     var documentsOfQuery: [String: Set<DocumentName>] = [:]
-    for (name, metadata) in metadataOf {
+    for (name, metadata) in documentMetadata {
       for query in metadata.queries { documentsOfQuery[query, default: []].insert(name) }
     }
     return Bundle(

@@ -56,11 +56,11 @@ struct EventDispatcher {
   mutating func remove(_ id: ListenerID) -> ClientQuery? {
     guard let query = queryOfListener.removeValue(forKey: id) else { return nil }
     queries[query]?.listeners.removeAll { $0.id == id }
-    if queries[query]?.listeners.isEmpty == true { forget(query) }
+    if queries[query]?.listeners.isEmpty == true { removeQuery(query) }
     return query
   }
 
-  private mutating func forget(_ query: ClientQuery) {
+  private mutating func removeQuery(_ query: ClientQuery) {
     queries[query] = nil
     order.removeAll { $0 == query }
   }
@@ -82,7 +82,7 @@ struct EventDispatcher {
 
   mutating func fail(_ query: ClientQuery, _ error: FirestoreError) -> [Output] {
     let listeners = queries[query]?.listeners ?? []
-    forget(query)
+    removeQuery(query)
     for listener in listeners { queryOfListener[listener.id] = nil }
     return listeners.map { .failure($0.id, error) }
   }

@@ -99,7 +99,7 @@ final class FirestoreClient: @unchecked Sendable {
     return nextNumber
   }
 
-  private func remember(_ completion: @escaping @Sendable (FirestoreError?) -> Void) -> CompletionID {
+  private func register(_ completion: @escaping @Sendable (FirestoreError?) -> Void) -> CompletionID {
     let id = CompletionID(number: newNumber())
     completions[id] = completion
     return id
@@ -160,7 +160,7 @@ final class FirestoreClient: @unchecked Sendable {
         if let completion { client.callbackQueue.async { completion(FirestoreClient.terminated) } }
         return
       }
-      let id = completion.map { client.remember($0) }
+      let id = completion.map { client.register($0) }
       client.engine.write(writes, at: FirestoreClient.now, completion: id)
     }
   }
@@ -174,7 +174,7 @@ final class FirestoreClient: @unchecked Sendable {
       if client.isTerminated {
         client.callbackQueue.async { completion(FirestoreClient.terminated) }
       } else {
-        client.engine.waitForPendingWrites(client.remember(completion))
+        client.engine.waitForPendingWrites(client.register(completion))
       }
     }
   }

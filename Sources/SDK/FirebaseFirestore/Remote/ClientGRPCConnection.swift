@@ -89,8 +89,8 @@ final class ClientGRPCConnection: Sendable {
     attempt.whenComplete { [self] result in
       switch result {
       case .success(let connected):
-        connected.channel.closeFuture.whenComplete { [self] _ in forget(connected.channel) }
-        if !connected.channel.isActive { forget(connected.channel) }
+        connected.channel.closeFuture.whenComplete { [self] _ in removeConnection(connected.channel) }
+        if !connected.channel.isActive { removeConnection(connected.channel) }
       case .failure: state.value.connecting = nil
       }
     }
@@ -98,7 +98,7 @@ final class ClientGRPCConnection: Sendable {
   }
 
   /// Removes a closed connection, so that the next call opens a new one.
-  private func forget(_ channel: any Channel) {
+  private func removeConnection(_ channel: any Channel) {
     let current = state.value.connecting
     current?.whenSuccess { [self] connected in
       if connected.channel === channel { state.value.connecting = nil }
@@ -146,7 +146,7 @@ final class ClientGRPCConnection: Sendable {
           try pipeline.addHandler(
             ConnectionKeeper { [weak channel] in
               guard let channel else { return }
-              self.forget(channel)
+              self.removeConnection(channel)
             })
         }
       }

@@ -6,7 +6,7 @@
 import Foundation
 
 /// Finishes a sequence when its listener is released. Only the listener's closure retains this object.
-private final class Feed<Element: Sendable>: Sendable {
+private final class SnapshotStream<Element: Sendable>: Sendable {
   private let continuation: AsyncThrowingStream<Element, any Error>.Continuation
 
   init(_ continuation: AsyncThrowingStream<Element, any Error>.Continuation) {
@@ -15,7 +15,7 @@ private final class Feed<Element: Sendable>: Sendable {
 
   deinit { continuation.finish() }
 
-  func take(_ snapshot: Element?, _ error: (any Error)?) {
+  func receive(_ snapshot: Element?, _ error: (any Error)?) {
     if let snapshot {
       continuation.yield(snapshot)
     } else {
@@ -29,8 +29,8 @@ private func stream<Element: Sendable>(
   _ listen: (@escaping (Element?, (any Error)?) -> Void) -> any ListenerRegistration
 ) -> AsyncThrowingStream<Element, any Error> {
   AsyncThrowingStream { continuation in
-    let feed = Feed(continuation)
-    let registration = AppClosure(call: listen { feed.take($0, $1) })
+    let snapshots = SnapshotStream(continuation)
+    let registration = AppClosure(call: listen { snapshots.receive($0, $1) })
     continuation.onTermination = { _ in registration.call.remove() }
   }
 }

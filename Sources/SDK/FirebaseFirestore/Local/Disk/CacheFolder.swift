@@ -84,7 +84,7 @@ final class CacheFolder: Sendable {
     do {
       descriptor = Guarded(try CacheFolder.lock(url))
     } catch {
-      CacheFolder.forget(path)
+      CacheFolder.markUnused(path)
       throw error
     }
   }
@@ -123,7 +123,7 @@ final class CacheFolder: Sendable {
     for folder in created { try LogSync.sync(folder.deletingLastPathComponent()) }
   }
 
-  private static func forget(_ path: String) {
+  private static func markUnused(_ path: String) {
     used.withLock { _ = $0.remove(path) }
     used.broadcast()
   }
@@ -132,7 +132,7 @@ final class CacheFolder: Sendable {
   func release() {
     guard let descriptor = descriptor.withLock({ $0.take() }) else { return }
     close(descriptor)
-    CacheFolder.forget(url.standardizedFileURL.path)
+    CacheFolder.markUnused(url.standardizedFileURL.path)
   }
 
   deinit { release() }

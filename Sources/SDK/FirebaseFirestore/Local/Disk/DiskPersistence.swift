@@ -336,7 +336,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     if let known = state.collections[path] { return known }
     let found = try Int64.fetchOne(
       db.cachedStatement(sql: "SELECT number FROM collections WHERE path = ?"), arguments: [path.column])
-    if let found { remember(path, found) }
+    if let found { cachePath(path, found) }
     return found
   }
 
@@ -346,11 +346,11 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     try db.cachedStatement(sql: "INSERT INTO collections (path, id) VALUES (?, ?)").execute(
       arguments: [path.column, (path.id ?? "").column])
     let number = db.lastInsertedRowID
-    remember(path, number)
+    cachePath(path, number)
     return number
   }
 
-  private func remember(_ path: ResourcePath, _ number: Int64) {
+  private func cachePath(_ path: ResourcePath, _ number: Int64) {
     state.collections[path] = number
     state.paths[number] = path
   }
@@ -361,7 +361,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
       db.cachedStatement(sql: "SELECT path FROM collections WHERE number = ?"), arguments: [number])
     guard let column else { throw DamagedRow(description: "a collection is missing") }
     let path = ResourcePath(splitting: try String(column: column))
-    remember(path, number)
+    cachePath(path, number)
     return path
   }
 

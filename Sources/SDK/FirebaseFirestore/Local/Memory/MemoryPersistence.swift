@@ -197,10 +197,10 @@ struct MemoryPersistence: Persistence {
       targets[data.target] = data
       return
     }
-    forget(data)
+    removeTarget(data)
   }
 
-  private mutating func forget(_ data: TargetData) {
+  private mutating func removeTarget(_ data: TargetData) {
     // The documents' last use is unchanged, because removing a target is not a use.
     orphans.formUnion(keys[data.id] ?? [])
     unmatch(keys[data.id] ?? [], from: data.id)
@@ -277,7 +277,7 @@ struct MemoryPersistence: Persistence {
     let count = min(Int((Double(uses.count) * share).rounded(.up)), maximumCount)
     guard count > 0, count <= uses.count else { return }
     let newest = uses[count - 1]
-    for data in unused where data.sequence <= newest { forget(data) }
+    for data in unused where data.sequence <= newest { removeTarget(data) }
     for (name, use) in lastUse where use <= newest {
       if targetsOfKey[name] == nil, !isQueued(name), !isPinned(name) { removeDocument(name) }
     }
