@@ -187,7 +187,7 @@ import Testing
   }
 
   @Test(
-    "the tokens of a tenant's user are valid for the tenant, and the account does not exist in the project")
+    "a tenant's user has tokens of the tenant, and the account does not exist in the project")
   func tenants() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()

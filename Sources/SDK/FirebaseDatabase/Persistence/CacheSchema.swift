@@ -48,8 +48,9 @@ enum CacheSchema {
         """)
   }
 
-  /// Removes the state that earlier versions stored wrongly: they marked filtered queries as complete
-  /// together with the default queries above them, but without the keys of their windows.
+  /// Marks all filtered queries as incomplete, and adds an index of complete windows. Earlier versions marked
+  /// filtered queries as complete together with the default queries above them, but without the keys of their
+  /// windows.
   private static let version2: Migration = { db in
     try db.execute(
       sql: """

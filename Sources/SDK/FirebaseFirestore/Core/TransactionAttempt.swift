@@ -17,7 +17,7 @@ struct TransactionAttempt {
   static let readsFirst = FirestoreError.invalidArgument(
     "Firestore transactions require all reads to be executed before all writes.")
 
-  /// Returns an error if the transaction has already written, because reads must precede writes.
+  /// Returns the error of a read, or nil if it is allowed. Reads after a write are not allowed.
   mutating func readError() -> FirestoreError? {
     if !writes.isEmpty { failure = failure ?? TransactionAttempt.readsFirst }
     return failure
