@@ -88,10 +88,10 @@ struct CacheFileTests {
       fixture.storage.close()
       #expect(fixture.codes == [CachePersistenceError.damaged.rawValue], "\(name)")
       #expect(FileManager.default.fileExists(atPath: folder.file.path + ".damaged"), "\(name)")
-      let again = StorageFixture(folder)
-      #expect(again.storage.restore().map(\.id) == [3], "\(name)")
-      #expect(again.codes.isEmpty)
-      again.storage.close()
+      let reopened = StorageFixture(folder)
+      #expect(reopened.storage.restore().map(\.id) == [3], "\(name)")
+      #expect(reopened.codes.isEmpty)
+      reopened.storage.close()
     }
   }
 
@@ -167,9 +167,9 @@ struct CacheFileTests {
     fixture.storage.retry()
     #expect(fixture.storage.load(.default, at: "list").node == .leaf(.int(5)))
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [3])
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [3])
+    reopened.storage.close()
   }
 
   @Test("a storage whose file is in use reports an error and continues in memory")
@@ -236,9 +236,9 @@ struct CacheFileTests {
     fixture.storage.commit()
     #expect(source.retries.count == 4)
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == Array(0...60))
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == Array(0...60))
+    reopened.storage.close()
   }
 
   @Test("closing a storage after a failure stores its writes if the disk works again")
@@ -258,9 +258,9 @@ struct CacheFileTests {
     #expect(fixture.codes == [CachePersistenceError.unusable.rawValue])
     try fixture.storage.removePageLimit()
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [1])
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [1])
+    reopened.storage.close()
   }
 
   @Test("a file that cannot be read at the start keeps its pending writes for a later run")
@@ -338,9 +338,9 @@ struct CacheFileTests {
     #expect(throws: CacheFailure.self) {
       try CacheFile.open(folder.file, migrations: CacheSchema.migrations + [bad])
     }
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [3])
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [3])
+    reopened.storage.close()
   }
 
   // MARK: Queries
@@ -510,8 +510,8 @@ struct CacheFileTests {
       fixture.storage.append(OutgoingWrite(id: id, path: "p/q", change: change))
     }
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    let restored = again.storage.restore()
+    let reopened = StorageFixture(folder)
+    let restored = reopened.storage.restore()
     #expect(restored.map(\.id) == Array(values.indices))
     for (write, value) in zip(restored, values) {
       switch write.change {
@@ -520,7 +520,7 @@ struct CacheFileTests {
         #expect(changes.count == 2 && changes[0].0 == "x/y" && changes[0].1 == value)
       }
     }
-    again.storage.close()
+    reopened.storage.close()
   }
 }
 

@@ -52,10 +52,10 @@ struct CacheRecoveryTests {
     #expect(text.contains("1 pending writes are lost"), "\(text)")
     #expect(FileManager.default.fileExists(atPath: folder.file.path + ".damaged"))
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [1, 2, 4, 5])
-    #expect(again.codes.isEmpty)
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [1, 2, 4, 5])
+    #expect(reopened.codes.isEmpty)
+    reopened.storage.close()
   }
 
   @Test("damaged pages lose only the pending writes in them", arguments: [[20], [20, 40], [20, 60]])
@@ -79,10 +79,10 @@ struct CacheRecoveryTests {
     #expect(restored.count >= 60 - 5 * damaged.count && restored.count < 60, "\(restored)")
     #expect(fixture.codes == [CachePersistenceError.damaged.rawValue])
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == restored)
-    #expect(again.codes.isEmpty)
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == restored)
+    #expect(reopened.codes.isEmpty)
+    reopened.storage.close()
   }
 
   @Test("an upgrade of the file that detects damage in another table loses no pending write")
@@ -109,10 +109,10 @@ struct CacheRecoveryTests {
     #expect(FileManager.default.fileExists(atPath: folder.file.path + ".damaged"))
     fixture.storage.append(CacheRecoveryTests.write(4))
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [1, 2, 3, 4])
-    #expect(again.codes.isEmpty)
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [1, 2, 3, 4])
+    #expect(reopened.codes.isEmpty)
+    reopened.storage.close()
   }
 
   @Test("an unreadable sector of the disk loses only the pending writes in it")
@@ -155,9 +155,9 @@ struct CacheRecoveryTests {
     #expect(copies.count >= 4)
     for (moment, copy) in copies.enumerated() {
       defer { copy.remove() }
-      let again = StorageFixture(copy)
-      #expect(again.storage.restore().map(\.id) == [1, 3, 4, 5], "moment \(moment)")
-      again.storage.close()
+      let reopened = StorageFixture(copy)
+      #expect(reopened.storage.restore().map(\.id) == [1, 3, 4, 5], "moment \(moment)")
+      reopened.storage.close()
       #expect(FileManager.default.fileExists(atPath: copy.file.path + ".damaged"), "moment \(moment)")
     }
   }
@@ -256,9 +256,9 @@ struct CacheRecoveryTests {
     fixture.storage.commit()
     fixture.storage.close()
     #expect(fixture.codes == [CachePersistenceError.unsynced.rawValue])
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [3, 4])
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [3, 4])
+    reopened.storage.close()
   }
 
   @Test("on a full disk a damaged file is kept until a new file has everything")
@@ -296,9 +296,9 @@ struct CacheRecoveryTests {
     #expect(FileManager.default.fileExists(atPath: folder.file.path + ".damaged"))
     #expect(fixture.storage.load(.default, at: "list").node == .leaf(.int(5)))
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [3, 4])
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [3, 4])
+    reopened.storage.close()
   }
 
   @Test("the repaired file contains the change that could not be stored")
@@ -325,10 +325,10 @@ struct CacheRecoveryTests {
     fixture.storage.retry()
     #expect(fixture.storage.load(.default, at: "list").node == .leaf(.int(6)))
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    _ = again.storage.restore()
-    #expect(again.storage.load(.default, at: "list").node == .leaf(.int(6)))
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    _ = reopened.storage.restore()
+    #expect(reopened.storage.load(.default, at: "list").node == .leaf(.int(6)))
+    reopened.storage.close()
   }
 
   // MARK: Newer and older data

@@ -217,27 +217,27 @@ private struct Program {
       }
     }
     let reader = try server.clients(1, in: namespace)[0]
-    let truth = try await reader.ref.child("data").getData()
+    let stored = try await reader.ref.child("data").getData()
     for (number, participant) in participants.enumerated() {
-      let own = truth.childSnapshot(forPath: "c\(number)").value as? [String: Int] ?? [:]
-      #expect(own == participant.expected, "seed \(seed), client \(number)")
+      let actual = stored.childSnapshot(forPath: "c\(number)").value as? [String: Int] ?? [:]
+      #expect(actual == participant.expected, "seed \(seed), client \(number)")
       let sum = try await reader.ref.child("sums/c\(number)").getData().value as? Int ?? 0
       #expect(sum == participant.sum, "seed \(seed), client \(number): increments")
     }
-    let times = truth.childSnapshot(forPath: "times").value as? [String: Int64] ?? [:]
+    let times = stored.childSnapshot(forPath: "times").value as? [String: Int64] ?? [:]
     let written = participants.indices.filter { participants[$0].hasTime }.map { "c\($0)" }
     #expect(times.keys.sorted() == written, "seed \(seed): timestamps")
     #expect(times.values.allSatisfy((began...Repository.milliseconds).contains), "seed \(seed): \(times)")
-    let all = canonicalJSON(truth.value)
+    let all = canonicalJSON(stored.value)
     for (number, participant) in participants.enumerated() {
       let children = try await participant.mirrors[0].children(when: all)
-      let expected = (truth.value as? [String: Any] ?? [:]).mapValues { canonicalJSON($0) }
+      let expected = (stored.value as? [String: Any] ?? [:]).mapValues { canonicalJSON($0) }
       #expect(children == expected, "seed \(seed), client \(number): events")
       let last = canonicalJSON(try await reader.ref.child("data").queryLimited(toLast: 2).getData().value)
       let window = try await participant.mirrors[1].children(when: last)
       #expect(window.count == 2, "seed \(seed), client \(number): window")
       _ = try await participant.mirrors[2].children(
-        when: canonicalJSON(truth.childSnapshot(forPath: "c0").value))
+        when: canonicalJSON(stored.childSnapshot(forPath: "c0").value))
     }
     let count = try await reader.ref.child("shared").getData().value as? Int ?? 0
     let known = committed.withLock { $0 }
@@ -251,12 +251,12 @@ private struct Program {
     let copy = try await participant.client.copyData(from: participant.folder)
     defer { copy.remove() }
     await participant.client.close()
-    let again = try makeClient(participant.name, copy)
-    again.database.goOffline()
-    let value = try await again.ref.child("data").recordValues().next()
+    let restarted = try makeClient(participant.name, copy)
+    restarted.database.goOffline()
+    let value = try await restarted.ref.child("data").recordValues().next()
     #expect(value == all, "seed \(seed), \(participant.name): file")
-    #expect(await again.pendingWriteCount() == 0, "seed \(seed), \(participant.name)")
-    await again.close()
+    #expect(await restarted.pendingWriteCount() == 0, "seed \(seed), \(participant.name)")
+    await restarted.close()
   }
 }
 

@@ -68,9 +68,9 @@ struct DatabaseTests {
     #expect(ref.optionalRepository?.endpoint.namespace == "shop-default-rtdb")
     _ = await app.delete()
     FirebaseApp.configure(name: name, options: FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1"))
-    let again = try #require(FirebaseApp.app(name: name))
-    #expect(Database.database(app: again, url: "https://shop-default-rtdb.firebaseio.com") !== database)
-    _ = await again.delete()
+    let recreated = try #require(FirebaseApp.app(name: name))
+    #expect(Database.database(app: recreated, url: "https://shop-default-rtdb.firebaseio.com") !== database)
+    _ = await recreated.delete()
   }
 
   @Test("references navigate the tree and return their locations")
@@ -105,8 +105,8 @@ struct DatabaseTests {
         (0..<1 + random.below(5)).map { _ in alphabet[random.below(alphabet.count)] }.joined()
       }
       let ref = client.ref.child(keys.joined(separator: "/"))
-      let back = client.database.reference(fromURL: ref.url)
-      #expect(back.path == ref.path && back.url == ref.url, "\(ref.url)")
+      let parsed = client.database.reference(fromURL: ref.url)
+      #expect(parsed.path == ref.path && parsed.url == ref.url, "\(ref.url)")
     }
     await client.close()
   }

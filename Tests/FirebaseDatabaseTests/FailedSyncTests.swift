@@ -100,9 +100,9 @@ struct FailedSyncTests {
     fixture.storage.close()
     #expect(fixture.codes.count == 1 && source.retries.count == 2)
     #expect(try files(in: folder, suffix: "").count == 2, "the file and its lock")
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [3, 4])
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [3, 4])
+    reopened.storage.close()
   }
 
   @Test("while every sync fails, the app gets one error and the attempts have growing delays")
@@ -118,9 +118,9 @@ struct FailedSyncTests {
     #expect(fixture.codes == [CachePersistenceError.unsynced.rawValue])
     disk.fail()
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [3], "closing is one more attempt")
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [3], "closing is one more attempt")
+    reopened.storage.close()
   }
 
   @Test("if the process ends while the new file is written, the next start finds every pending write")
@@ -139,12 +139,12 @@ struct FailedSyncTests {
     fixture.storage.close()
     for (moment, copy) in copies.enumerated() {
       defer { copy.remove() }
-      let again = StorageFixture(copy)
-      #expect(again.storage.restore().map(\.id) == [3], "moment \(moment)")
-      #expect(again.codes.isEmpty, "moment \(moment)")
-      again.storage.append(FailedSyncTests.later)
-      again.storage.commit()
-      again.storage.close()
+      let reopened = StorageFixture(copy)
+      #expect(reopened.storage.restore().map(\.id) == [3], "moment \(moment)")
+      #expect(reopened.codes.isEmpty, "moment \(moment)")
+      reopened.storage.append(FailedSyncTests.later)
+      reopened.storage.commit()
+      reopened.storage.close()
       #expect(try files(in: copy, suffix: "").count == 2, "the file and its lock")
       let third = StorageFixture(copy)
       #expect(third.storage.restore().map(\.id) == [3, 4], "moment \(moment)")
@@ -175,9 +175,9 @@ struct FailedSyncTests {
     #expect(source.retries.count == 2)
     #expect(fixture.storage.load(.default, at: "list").node == .leaf(.int(5)))
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [3])
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [3])
+    reopened.storage.close()
   }
 
   @Test("the removal of the log of an open file counts as a failed sync")
@@ -197,8 +197,8 @@ struct FailedSyncTests {
     fixture.storage.commit()
     fixture.storage.close()
     #expect(fixture.codes == [CachePersistenceError.unsynced.rawValue])
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [3, 4])
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [3, 4])
+    reopened.storage.close()
   }
 }

@@ -156,14 +156,14 @@ struct NetworkTests {
   func onDisconnectAfterLoss() async throws {
     let network = try await RelayedNetwork.make()
     let state = network.alice.ref.child("state")
-    let own = state.recordValues()
+    let values = state.recordValues()
     let other = network.bob.ref.child("state").recordValues()
     try await state.setValue(["on": true])
     try await state.onDisconnectUpdateChildValues(["on": false, "left": 1])
     try await network.disconnect()
     let expected = #"{"left":1,"on":false}"#
     #expect(try await other.first(within: 60) { $0 == expected } == expected)
-    #expect(try await own.first { $0 == expected } == expected)
+    #expect(try await values.first { $0 == expected } == expected)
     try await network.reconnect()
     try await state.setValue(["on": true])
     try await network.disconnect()

@@ -78,8 +78,8 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
     let older = books {
       $0.createTime -= 1; $0.add("books/b9", nil, at: 30)
     }
-    let again = try await deadline { try await client.loadBundle(older) }
-    #expect(again.state == .success && again.totalDocuments == 4)
+    let repeated = try await deadline { try await client.loadBundle(older) }
+    #expect(repeated.state == .success && repeated.totalDocuments == 4)
     await #expect(throws: (any Error).self) {
       try await deadline { try await client.document("books/b9").getDocument(source: .cache) }
     }

@@ -101,10 +101,10 @@ private struct WithReference: Codable {
     #expect(fields["at"] is GeoPoint && fields["when"] is Timestamp && fields["raw"] is Data)
     #expect(fields["day"] as? Timestamp == Timestamp(seconds: 1, nanoseconds: 500_000_000))
     #expect(fields["link"] as? String == "https://example.com" && fields["ref"] is DocumentReference)
-    let back = try Firestore.Decoder().decode(Passed.self, from: fields)
-    #expect(back.at == value.at && back.when == value.when && back.day == value.day)
-    #expect(back.raw == value.raw && back.link == value.link && back.vector == value.vector)
-    #expect(back.ref == value.ref && back.deep == value.deep)
+    let decoded = try Firestore.Decoder().decode(Passed.self, from: fields)
+    #expect(decoded.at == value.at && decoded.when == value.when && decoded.day == value.day)
+    #expect(decoded.raw == value.raw && decoded.link == value.link && decoded.vector == value.vector)
+    #expect(decoded.ref == value.ref && decoded.deep == value.deep)
   }
 
   @Test(
@@ -181,9 +181,9 @@ private struct WithReference: Codable {
     let language = ProgrammingLanguage(id: nil, name: "Swift", year: Date(timeIntervalSince1970: 0))
     let stored = try Firestore.Encoder().encode(language)
     #expect(Set(stored.keys) == ["language_name", "year"])
-    let back = try Firestore.Decoder().decode(
+    let decoded = try Firestore.Decoder().decode(
       ProgrammingLanguage.self, from: stored, in: client.document("languages/swift"))
-    #expect(back.name == "Swift" && back.id == "swift" && back.reasonWhyILoveThis.isEmpty)
+    #expect(decoded.name == "Swift" && decoded.id == "swift" && decoded.reasonWhyILoveThis.isEmpty)
   }
 
   @Test("NSErrors of Firestore's domain bridge to FirestoreErrorCode")

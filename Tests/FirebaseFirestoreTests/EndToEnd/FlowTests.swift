@@ -239,8 +239,8 @@ private func outcome(
         }
       } throws: { ($0 as NSError).domain == "app" && ($0 as NSError).code == 7 }
       #expect(runs.all.count == 1)
-      let own = try await deadline { try await client.document("t/own").getDocument() }
-      #expect(!own.exists)
+      let snapshot = try await deadline { try await client.document("t/own").getDocument() }
+      #expect(!snapshot.exists)
     }
   }
 

@@ -180,13 +180,13 @@ private struct City: Codable, Equatable, Sendable {
       let received = Recorder<String>()
       client.document("cities/raw").setData(raw) { received.add("\(String(describing: $0))") }
       #expect(try await received.first { _ in true } == "nil")
-      let back = try await deadline { try await other.document("cities/raw").getDocument() }
-      #expect(back.get("bool") as? Bool == true && back.get("big") as? Int64 == .max)
-      #expect((back.get("nan") as? Double)?.isNaN == true && back.get("null") is NSNull)
-      #expect(((back.get("list") as? [Any])?.last as? [String: Any])?["a"] as? [Bool] == [true])
+      let snapshot = try await deadline { try await other.document("cities/raw").getDocument() }
+      #expect(snapshot.get("bool") as? Bool == true && snapshot.get("big") as? Int64 == .max)
+      #expect((snapshot.get("nan") as? Double)?.isNaN == true && snapshot.get("null") is NSNull)
+      #expect(((snapshot.get("list") as? [Any])?.last as? [String: Any])?["a"] as? [Bool] == [true])
       #expect(
-        (back.get("empty") as? [String: Any])?.isEmpty == true
-          && (back.get("none") as? [Any])?.isEmpty == true)
+        (snapshot.get("empty") as? [String: Any])?.isEmpty == true
+          && (snapshot.get("none") as? [Any])?.isEmpty == true)
       // Stored values distinguish 1.0 and 1, but queries treat them as equal.
       let found = try await ids(other.collection("cities").whereField("double", isEqualTo: 1))
       #expect(found == ["raw"])

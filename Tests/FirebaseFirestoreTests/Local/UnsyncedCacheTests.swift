@@ -144,10 +144,10 @@ private func files(_ folder: URL) throws -> [String] {
     engine.store.persistence.close()
     #expect(disk.state.change { $0.failedSyncs } == 1)
     #expect(try files(cache.folder) == ["cache.sqlite"])
-    var again = LocalStore(persistence: try disk.open())
-    #expect(queued(again.persistence) == ["first", "second"])
-    #expect(try again.read(name("server")).fields == ["n": .integer(7)])
-    again.persistence.close()
+    var reopened = LocalStore(persistence: try disk.open())
+    #expect(queued(reopened.persistence) == ["first", "second"])
+    #expect(try reopened.read(name("server")).fields == ["n": .integer(7)])
+    reopened.persistence.close()
   }
 
   @Test(
@@ -170,9 +170,9 @@ private func files(_ folder: URL) throws -> [String] {
     #expect(disk.state.change { $0.failures } == [unsynced])
     disk.fail()
     engine.store.persistence.close()
-    let again = try disk.open()
-    #expect(queued(again) == ["first"] + (0..<6).map { "later\($0)" }, "closing is one more attempt")
-    again.close()
+    let reopened = try disk.open()
+    #expect(queued(reopened) == ["first"] + (0..<6).map { "later\($0)" }, "closing is one more attempt")
+    reopened.close()
     #expect(try files(cache.folder) == ["cache.sqlite"])
   }
 
@@ -189,9 +189,9 @@ private func files(_ folder: URL) throws -> [String] {
     engine.timerFired(.repair)
     #expect(queued(engine.store.persistence) == ["first", "second"])
     engine.store.persistence.close()
-    let again = try disk.open()
-    #expect(queued(again) == ["first", "second"])
-    again.close()
+    let reopened = try disk.open()
+    #expect(queued(reopened) == ["first", "second"])
+    reopened.close()
   }
 
   @Test("if the process ends while the file is replaced, the next start finds every queued write")
@@ -246,9 +246,9 @@ private func files(_ folder: URL) throws -> [String] {
     engine.timerFired(.repair)
     #expect(queued(engine.store.persistence) == ["first", "second"])
     engine.store.persistence.close()
-    let again = try disk.open()
-    #expect(queued(again) == ["first", "second"])
-    again.close()
+    let reopened = try disk.open()
+    #expect(queued(reopened) == ["first", "second"])
+    reopened.close()
   }
 
   // MARK: Damage whose new file cannot be opened
@@ -277,9 +277,9 @@ private func files(_ folder: URL) throws -> [String] {
     #expect(try store.lastRemoteVersion() == .epoch)
     _ = try store.write(write("later"), at: .epoch)
     persistence.close()
-    let again = try disk.open()
-    #expect(queued(again) == ["later"])
-    again.close()
+    let reopened = try disk.open()
+    #expect(queued(reopened) == ["later"])
+    reopened.close()
   }
 
   @Test(
@@ -386,8 +386,8 @@ private func files(_ folder: URL) throws -> [String] {
     #expect(try await client.collection("c").getDocuments(source: .cache).count == 3)
     try await client.terminate()
     #expect(errors.all == [unsynced])
-    let again = TestClient.reopen(client)
-    #expect(try await again.collection("c").getDocuments(source: .cache).count == 3)
-    try await again.terminate()
+    let reopened = TestClient.reopen(client)
+    #expect(try await reopened.collection("c").getDocuments(source: .cache).count == 3)
+    try await reopened.terminate()
   }
 }

@@ -85,10 +85,10 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
         "Configuration fails. It may be caused by an invalid GOOGLE_APP_ID '\(options.googleAppID)'; "
           + "it looks like 1:1234567890:ios:0123456789abcdef")
     }
-    let own = FirebaseOptions(values: options.values)
-    own.freeze()
+    let copy = FirebaseOptions(values: options.values)
+    copy.freeze()
     options.freeze()
-    let app = FirebaseApp(name: name, options: own)
+    let app = FirebaseApp(name: name, options: copy)
     guard AppRegistry.shared.withLock({ $0.add(app) }) else {
       let which = name == AppRegistry.defaultName ? "Default app" : "App named \(name)"
       usageException("com.firebase.core", "\(which) has already been configured.")
@@ -98,7 +98,7 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
       userInfo: [
         "FIRAppNameKey": name,
         "FIRAppIsDefaultAppKey": NSNumber(value: name == AppRegistry.defaultName),
-        "FIRGoogleAppIDKey": own.googleAppID,
+        "FIRGoogleAppIDKey": copy.googleAppID,
       ])
   }
 

@@ -322,12 +322,12 @@ open class Database: NSObject, @unchecked Sendable {
     guard let (endpoint, keys) = DatabaseEndpoint.parse(databaseUrl) else {
       usageException("InvalidDatabaseURL", "The database URL '\(databaseUrl)' cannot be parsed")
     }
-    let own = state.withLock { $0.endpoint }
-    if own.hasHostPerDatabase, endpoint.host != own.host {
+    let configured = state.withLock { $0.endpoint }
+    if configured.hasHostPerDatabase, endpoint.host != configured.host {
       usageException(
         "InvalidDatabaseURL",
         "Invalid URL (\(databaseUrl)) passed to reference(fromURL:). URL was expected to match configured Database URL: "
-          + own.url)
+          + configured.url)
     }
     let path = PathRules.reference(
       "/" + keys.joined(separator: "/"), below: .root, method: "referenceFromURL:")

@@ -44,10 +44,10 @@ struct PersistentTree<Element: Sendable>: Sendable {
 
   var count: Int { PersistentTree.count(root) }
   var isEmpty: Bool { root == nil }
-  var first: Element? { edge(\.left) }
-  var last: Element? { edge(\.right) }
+  var first: Element? { outermost(\.left) }
+  var last: Element? { outermost(\.right) }
 
-  private func edge(_ side: KeyPath<Node, Node?>) -> Element? {
+  private func outermost(_ side: KeyPath<Node, Node?>) -> Element? {
     var node = root
     while let next = node?[keyPath: side] { node = next }
     return node?.element
@@ -58,11 +58,11 @@ struct PersistentTree<Element: Sendable>: Sendable {
 
   /// Finds the element for which a comparison returns `same`. The comparison orders an element relative to
   /// the wanted element.
-  func find(_ place: (Element) -> ComparisonOrder) -> (index: Int, element: Element)? {
+  func find(_ compare: (Element) -> ComparisonOrder) -> (index: Int, element: Element)? {
     var node = root
     var index = 0
     while let current = node {
-      switch place(current.element) {
+      switch compare(current.element) {
       case .same: return (index + PersistentTree.count(current.left), current.element)
       case .descending: node = current.left
       case .ascending:
@@ -109,16 +109,16 @@ struct PersistentTree<Element: Sendable>: Sendable {
   }
 
   /// Removes the element for which a comparison returns `same`.
-  mutating func remove(_ place: (Element) -> ComparisonOrder) {
-    guard find(place) != nil else { return }
-    root = PersistentTree.remove(from: root, place)
+  mutating func remove(_ compare: (Element) -> ComparisonOrder) {
+    guard find(compare) != nil else { return }
+    root = PersistentTree.remove(from: root, compare)
   }
 
-  private static func remove(from node: Node?, _ place: (Element) -> ComparisonOrder) -> Node? {
+  private static func remove(from node: Node?, _ compare: (Element) -> ComparisonOrder) -> Node? {
     guard let node else { return nil }
-    switch place(node.element) {
-    case .descending: return balanced(remove(from: node.left, place), node.element, node.right)
-    case .ascending: return balanced(node.left, node.element, remove(from: node.right, place))
+    switch compare(node.element) {
+    case .descending: return balanced(remove(from: node.left, compare), node.element, node.right)
+    case .ascending: return balanced(node.left, node.element, remove(from: node.right, compare))
     case .same:
       guard let right = node.right else { return node.left }
       guard node.left != nil else { return right }

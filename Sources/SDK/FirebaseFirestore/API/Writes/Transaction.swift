@@ -166,14 +166,14 @@ final class TransactionRunner: Sendable {
         let isFirestoreError = error.domain == FirestoreErrorDomain
         let code = StatusCode(rawValue: Int32(clamping: error.code))
         let canRetry = isFirestoreError && FirestoreError(code, "").isRetryable
-        return canRetry ? again(attemptsLeft, error) : finish(nil, error)
+        return canRetry ? retry(attemptsLeft, error) : finish(nil, error)
       }
       client.datastore.commit(state.commit) { [self] failure in
         guard let failure else { return finish(value, nil) }
         if hasEnded, !failure.meansUnappliedCommit {
           finish(nil, Continuations.unknownOutcome.object)
         } else if failure.isRetryable {
-          again(attemptsLeft, failure.object)
+          retry(attemptsLeft, failure.object)
         } else {
           finish(nil, failure.object)
         }
@@ -183,7 +183,7 @@ final class TransactionRunner: Sendable {
 
   private var hasEnded: Bool { client.hasEnded.withLock { $0 } }
 
-  private func again(_ attemptsLeft: Int, _ error: NSError) {
+  private func retry(_ attemptsLeft: Int, _ error: NSError) {
     if hasEnded {
       finish(nil, FirestoreClient.terminated.object)
     } else if attemptsLeft > 1 {

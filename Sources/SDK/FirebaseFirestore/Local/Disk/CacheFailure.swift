@@ -10,8 +10,8 @@ enum CacheFailure: Sendable {
   case inUse(CacheFolderError)
   /// The file cannot be opened.
   case unusable(String)
-  /// The file was damaged, and was moved to `place`.
-  case damaged(reason: String, place: URL)
+  /// The file was damaged, and was moved to `url`.
+  case damaged(reason: String, url: URL)
   /// The file could not be synced to the disk.
   case unsynced(FailedSync)
 
@@ -32,8 +32,8 @@ enum CacheFailure: Sendable {
     switch self {
     case .inUse(let error): "The cache on disk cannot be opened: \(error). \(CacheFailure.inMemory)"
     case .unusable(let reason): "The cache on disk cannot be opened: \(reason). \(CacheFailure.inMemory)"
-    case .damaged(let reason, let place):
-      "The cache is damaged (\(reason)). It was moved to \(place.path), and an empty cache replaces it. Cached"
+    case .damaged(let reason, let url):
+      "The cache is damaged (\(reason)). It was moved to \(url.path), and an empty cache replaces it. Cached"
         + " documents are read again; writes that were not acknowledged are lost."
     case .unsynced(let failure):
       "The cache could not be synced to the disk (\(failure)). It is copied to a new file. Until that succeeds, a power cut"

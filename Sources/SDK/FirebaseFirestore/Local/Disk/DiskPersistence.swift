@@ -192,12 +192,12 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
   /// Renames the damaged file. Its contents are lost, even if no empty file can be opened afterwards.
   private func moveDamaged(_ error: any Error) throws {
     closeFile()
-    let place = try folder.quarantine()
+    let url = try folder.quarantine()
     let user = state.user
     state = State()
     state.user = user
     saved = state
-    observer.failed(.damaged(reason: "\(error)", place: place))
+    observer.failed(.damaged(reason: "\(error)", url: url))
   }
 
   // MARK: Failed syncs

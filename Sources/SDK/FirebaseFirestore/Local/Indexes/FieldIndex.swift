@@ -74,19 +74,19 @@ extension FieldIndex {
     var prefix: [UInt8] = []
     var range: IndexRange?
     for (position, segment) in segments.enumerated() {
-      let own = terms.filter { $0.field == segment.field }
+      let fieldTerms = terms.filter { $0.field == segment.field }
       // The index contains only documents with the field. So it can be used only if other documents cannot
       // match.
-      let isPresent = !own.isEmpty || orders.contains { $0.field == segment.field }
-      let element = own.lazy.compactMap(\.element).first
+      let isPresent = !fieldTerms.isEmpty || orders.contains { $0.field == segment.field }
+      let element = fieldTerms.lazy.compactMap(\.element).first
       guard segment.kind == .value ? isPresent : element != nil else { return nil }
       guard range == nil else { continue }
-      if let fixed = segment.kind == .elements ? element : own.lazy.compactMap(\.equal).first {
+      if let fixed = segment.kind == .elements ? element : fieldTerms.lazy.compactMap(\.equal).first {
         prefix += IndexKeyEncoder.encode(fixed)
         continue
       }
       range = FieldIndex.range(prefix, fixed: position)
-      for case .field(let filter) in own { range?.narrow(by: filter, after: prefix) }
+      for case .field(let filter) in fieldTerms { range?.narrow(by: filter, after: prefix) }
     }
     return range ?? FieldIndex.range(prefix, fixed: segments.count)
   }
