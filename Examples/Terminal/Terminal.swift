@@ -1,10 +1,10 @@
-// Terminal input and output by lines. Reading blocks, so it uses a dedicated thread.
+// The terminal of an example program: reads and writes lines. Reading blocks, so it uses a dedicated thread.
 
 import Foundation
 
 /// The terminal of an example program.
 package enum Terminal {
-  /// Prints a line without buffering, also into a pipe.
+  /// Prints a line without buffering, even if the output is a pipe.
   package static func say(_ line: String) {
     FileHandle.standardOutput.write(Data((line + "\n").utf8))
   }

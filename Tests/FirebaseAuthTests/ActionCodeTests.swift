@@ -1,4 +1,5 @@
-// E-mails with codes, against a real server: verification, resets, changes of the address, sign-in links.
+// Tests action codes of e-mails with a real server: verification, password resets, changes of the address,
+// and sign-in links.
 
 import Foundation
 import Testing
@@ -6,7 +7,7 @@ import Testing
 @testable import FirebaseAuth
 
 @Suite("Action codes on a server", .timeLimit(.minutes(2))) struct ActionCodeTests {
-  @Test("an address is verified by its code, once")
+  @Test("an address is verified with an action code, which is valid once")
   func verification() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()
@@ -30,7 +31,7 @@ import Testing
     }
   }
 
-  @Test("a password is reset by its code")
+  @Test("a password is reset with an action code")
   func reset() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()
@@ -68,7 +69,7 @@ import Testing
     }
   }
 
-  @Test("a link in an e-mail signs in, and links to a guest")
+  @Test("a link in an e-mail signs a user in, and can be linked to an anonymous user")
   func links() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()

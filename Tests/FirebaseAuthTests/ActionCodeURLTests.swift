@@ -1,4 +1,4 @@
-// Links with action codes: the parts, links within links, and texts that are not links.
+// Tests action code URLs: their parts, links inside links, and strings that are not links.
 
 import Foundation
 import Testing
@@ -9,7 +9,7 @@ import Testing
   private let link =
     "http://127.0.0.1:9099/emulator/action?mode=signIn&lang=fr&oobCode=abc-_1&apiKey=key&continueUrl=https%3A%2F%2Fexample.org%2Fa%3Fb%3Dc"
 
-  @Test("the parts of a link are read")
+  @Test("the parts of a link are parsed")
   func parts() throws {
     let url = try #require(ActionCodeURL(link: link))
     #expect(
@@ -17,7 +17,7 @@ import Testing
     #expect(url.continueURL?.absoluteString == "https://example.org/a?b=c")
   }
 
-  @Test("a link within a link is read")
+  @Test("a link inside a link is parsed")
   func nested() throws {
     var components = URLComponents()
     components.scheme = "https"
@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test(
-    "each mode has its operation",
+    "each mode is converted to its operation",
     arguments: [
       ("resetPassword", ActionCodeOperation.passwordReset), ("verifyEmail", .verifyEmail),
       ("recoverEmail", .recoverEmail), ("signIn", .emailLink),
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(
-    "a text that is not a sign-in link is rejected, and does not stop the program",
+    "a string that is not a sign-in link is rejected without a trap",
     arguments: [
       "", "hello", "http://", "https://example.org/", "https://example.org/?mode=signIn",
       "https://example.org/?mode=signIn&oobCode=", "https://example.org/?mode=verifyEmail&oobCode=c",

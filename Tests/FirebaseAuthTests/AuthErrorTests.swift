@@ -1,4 +1,4 @@
-// Error codes: numbers and names that apps compare, casts, and the names of the server.
+// Tests error codes: numbers and names that apps compare, casts, and the names of the server's errors.
 
 import Foundation
 import Testing

@@ -1,11 +1,12 @@
-// Misuse that Google's SDK documents as an error traps with a message; each case runs in a separate process.
+// Tests misuse that Google's SDK documents as an error: it traps with a message. Each case runs in a separate
+// process.
 
 import FirebaseAuth
 import FirebaseCore
 import Foundation
 import Testing
 
-/// Configures the default app, in the process of one case.
+/// Configures the default app in the process of one case.
 private func configure(apiKey: String?) {
   let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
   options.apiKey = apiKey
@@ -30,7 +31,7 @@ private func configure(apiKey: String?) {
     }
   }
 
-  @Test("an empty host and a server URL without a host trap; others do not")
+  @Test("an empty host and a server URL without a host trap; valid values do not")
   func servers() async {
     await #expect(processExitsWith: .failure) {
       configure(apiKey: "k")

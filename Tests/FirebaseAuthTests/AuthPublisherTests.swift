@@ -1,4 +1,4 @@
-// Futures and publishers of Combine, with a real server.
+// Tests the futures and publishers of FirebaseAuth for Combine, with a real server.
 
 import FirebaseAuthCombineSwift
 import Foundation
@@ -25,7 +25,7 @@ private func value<T: Sendable>(of future: Future<T, any Error>) async throws ->
 }
 
 @Suite("Combine publishers of accounts", .timeLimit(.minutes(2))) struct AuthPublisherTests {
-  @Test("sign-ins complete their futures with the server's answer, or fail with its error")
+  @Test("futures of sign-ins complete with the server's response, or fail with its error")
   func signIns() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()
@@ -56,7 +56,7 @@ private func value<T: Sendable>(of future: Future<T, any Error>) async throws ->
     }
   }
 
-  @Test("codes from e-mails are sent, checked and applied by futures")
+  @Test("action codes are sent, checked and applied with futures")
   func actionCodes() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()
@@ -83,7 +83,7 @@ private func value<T: Sendable>(of future: Future<T, any Error>) async throws ->
     }
   }
 
-  @Test("a phone becomes a second factor, and resolves a sign-in, by futures")
+  @Test("a phone is enrolled as a second factor and completes a sign-in with futures")
   func secondFactor() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()

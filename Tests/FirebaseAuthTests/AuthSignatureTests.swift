@@ -1,4 +1,5 @@
-// Tests that public declarations have the types that apps rely on. Compiling this file is the test.
+// Tests the signatures of public declarations: they have the types that apps rely on. Compiling this file is
+// the test.
 
 import FirebaseAuth
 import FirebaseCore

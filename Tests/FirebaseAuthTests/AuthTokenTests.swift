@@ -1,4 +1,4 @@
-// The life of ID tokens: when they are refreshed, which errors sign the user out, and what other products receive.
+// Tests ID tokens: when they are refreshed, which errors sign the user out, and what other products receive.
 
 import FirebaseCore
 import Foundation
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(
-    "errors that mean that the tokens will never be accepted again sign the user out; others do not",
+    "an error that makes the tokens permanently invalid signs the user out; other errors do not",
     arguments: [
       ("USER_DISABLED", AuthErrorCode.userDisabled, true), ("USER_NOT_FOUND", .userNotFound, true),
       ("TOKEN_EXPIRED", .userTokenExpired, true), ("INVALID_REFRESH_TOKEN", .invalidUserToken, true),
@@ -39,7 +39,7 @@ import Testing
   func signOut(name: String, expected: AuthErrorCode, isSignedOut: Bool) async throws {
     let scripted = try await ScriptedServer.start()
     let user = try await scripted.auth.signIn(withCustomToken: "t").user
-    scripted.answer("token", .error(name))
+    scripted.setResponse("token", .error(name))
     #expect(await code { _ = try await user.getIDToken(forcingRefresh: true) } == expected)
     #expect((scripted.auth.currentUser == nil) == isSignedOut)
     let stored = try userStore(for: scripted.app).load()
@@ -51,7 +51,7 @@ import Testing
   func rejected() async throws {
     let scripted = try await ScriptedServer.start()
     let user = try await scripted.auth.signIn(withCustomToken: "t").user
-    scripted.answer("accounts:lookup", .error("TOKEN_EXPIRED"))
+    scripted.setResponse("accounts:lookup", .error("TOKEN_EXPIRED"))
     #expect(await code { try await user.reload() } == .userTokenExpired)
     #expect(scripted.auth.currentUser == nil)
     await scripted.stop()
@@ -95,7 +95,7 @@ import Testing
 
     _ = try await scripted.app.authTokenSource.token(forcingRefresh: false)
     #expect(await delays.next() == 3300)
-    scripted.answer("token", CannedAnswer(status: 503, body: "unavailable"))
+    scripted.setResponse("token", CannedResponse(status: 503, body: "unavailable"))
     clock.advance(by: 3300)
     #expect(await delays.next() == 60)
     clock.advance(by: 60)
@@ -114,7 +114,7 @@ import Testing
   func shortTokens() async throws {
     let clock = ManualClock()
     let scripted = try await ScriptedServer.start(clock: clock)
-    scripted.answer("token") { _ in
+    scripted.setResponse("token") { _ in
       let token = (try? makeToken("u1", issued: Date(), claims: ["id": UUID().uuidString])) ?? ""
       return .ok(#"{"id_token":"\#(token)","refresh_token":"r1","expires_in":"10"}"#)
     }

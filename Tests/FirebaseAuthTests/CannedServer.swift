@@ -1,4 +1,5 @@
-// An HTTP server with answers of the test's choice, for responses that a Hearth server never sends.
+// The canned server: an HTTP server that sends responses of the test, for responses that a Hearth server
+// never sends.
 
 import Foundation
 import Locking
@@ -6,7 +7,7 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 
-/// A request as the server received it.
+/// A request that the server received.
 struct ReceivedRequest: Sendable {
   let uri: String
   let headers: [String: String]
@@ -27,17 +28,17 @@ struct ReceivedRequest: Sendable {
   func string(_ name: String) -> String? { json[name] as? String }
 }
 
-/// An answer of the test.
-struct CannedAnswer: Sendable {
+/// A response that the test defines.
+struct CannedResponse: Sendable {
   var status = 200
   var headers: [String: String] = [:]
   var body = "{}"
 
-  static func ok(_ body: String) -> CannedAnswer { CannedAnswer(body: body) }
+  static func ok(_ body: String) -> CannedResponse { CannedResponse(body: body) }
 
-  /// An error of the API.
-  static func error(_ message: String, status: Int = 400) -> CannedAnswer {
-    CannedAnswer(
+  /// An error response of the API.
+  static func error(_ message: String, status: Int = 400) -> CannedResponse {
+    CannedResponse(
       status: status,
       body:
         #"{"error":{"code":\#(status),"message":"\#(message)","errors":[{"message":"m","reason":"invalid"}]}}"#
@@ -47,7 +48,7 @@ struct CannedAnswer: Sendable {
 
 /// A server on a free local port.
 final class CannedServer: Sendable {
-  typealias Answer = @Sendable (ReceivedRequest) async -> CannedAnswer
+  typealias Responder = @Sendable (ReceivedRequest) async -> CannedResponse
 
   private let channel: any Channel
   private let received: Guarded<[ReceivedRequest]>
@@ -57,7 +58,7 @@ final class CannedServer: Sendable {
     self.received = received
   }
 
-  static func start(_ answer: @escaping Answer) async throws -> CannedServer {
+  static func start(_ answer: @escaping Responder) async throws -> CannedServer {
     let received = Guarded<[ReceivedRequest]>([])
     let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .childChannelInitializer { channel in
@@ -86,11 +87,11 @@ final class CannedServer: Sendable {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
 
-    private let answer: Answer
+    private let answer: Responder
     private var head: HTTPRequestHead?
     private var body = ByteBuffer()
 
-    init(_ answer: @escaping Answer) {
+    init(_ answer: @escaping Responder) {
       self.answer = answer
     }
 

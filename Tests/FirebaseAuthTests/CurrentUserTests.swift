@@ -1,4 +1,4 @@
-// Tests the signed-in user: listeners, restarts, and concurrent changes.
+// Tests the current user: listeners, restarts, second factors and archives.
 
 import FirebaseCore
 import Foundation
@@ -8,7 +8,7 @@ import Testing
 @testable import FirebaseAuth
 
 @Suite("Current user", .timeLimit(.minutes(2))) struct CurrentUserTests {
-  @Test("listeners receive the current user first, and state listeners then only other users")
+  @Test("listeners receive the current user first; state listeners are then called only for another user")
   func listeners() async throws {
     let scripted = try await ScriptedServer.start()
     let auth = scripted.auth
@@ -38,7 +38,7 @@ import Testing
     #expect(await tokens.next() == "u1")
     try auth.signOut()
     #expect(await tokens.next() == .some(nil))
-    // The refresh did not reach the state listener.
+    // The refresh must not call the state listener.
     #expect(await states.next() == .some(nil))
 
     auth.removeStateDidChangeListener(stateHandle)
@@ -48,7 +48,7 @@ import Testing
     await scripted.stop()
   }
 
-  @Test("the sequences yield the current user first, and end with their task")
+  @Test("the sequences yield the current user first, and end when their task is cancelled")
   func sequences() async throws {
     let scripted = try await ScriptedServer.start()
     let auth = scripted.auth
@@ -79,7 +79,7 @@ import Testing
       outcomes.record("\(result?.user.uid ?? "-") \(error == nil)")
     }
     #expect(await outcomes.next() == "u1 true")
-    scripted.answer("accounts:signInWithPassword", .error("INVALID_PASSWORD"))
+    scripted.setResponse("accounts:signInWithPassword", .error("INVALID_PASSWORD"))
     scripted.auth.signIn(withEmail: "a@b.c", password: "x") { result, error in
       dispatchPrecondition(condition: .onQueue(.main))
       outcomes.record(
@@ -89,7 +89,7 @@ import Testing
     await scripted.stop()
   }
 
-  @Test("a user stays signed in over restarts, and other products need no call of Auth for it")
+  @Test("a user stays signed in after a restart, even if the app does not call Auth")
   func restart() async throws {
     let scripted = try await ScriptedServer.start()
     let user = try await scripted.auth.signInAnonymously().user
@@ -98,7 +98,7 @@ import Testing
     _ = await scripted.app.delete()
 
     let app = try makeApp(name: name)
-    // No call of `Auth.auth(app:)` yet: the token source starts FirebaseAuth.
+    // `Auth.auth(app:)` has not been called. The token source starts FirebaseAuth.
     #expect(app.authTokens.userID == "u1")
     let auth = Auth.auth(app: app)
     #expect(Auth.auth(app: app) === auth)
@@ -140,16 +140,16 @@ import Testing
     await scripted.stop()
   }
 
-  @Test("a second factor completes a sign-in through the resolver of the error")
+  @Test("a second factor completes a sign-in with the resolver in the error")
   func secondFactor() async throws {
     let scripted = try await ScriptedServer.start()
     let auth = scripted.auth
-    scripted.answer(
+    scripted.setResponse(
       "accounts:signInWithPassword",
       .ok(
         #"{"localId":"u1","mfaPendingCredential":"pending","mfaInfo":[{"mfaEnrollmentId":"e1","displayName":"phone","phoneInfo":"+*******0100","enrolledAt":"2023-11-14T22:13:20.123Z"},{"mfaEnrollmentId":"e2","totpInfo":{}}]}"#
       ))
-    scripted.answer("accounts/mfaSignIn:start", .ok(#"{"phoneResponseInfo":{"sessionInfo":"s"}}"#))
+    scripted.setResponse("accounts/mfaSignIn:start", .ok(#"{"phoneResponseInfo":{"sessionInfo":"s"}}"#))
     var resolver: MultiFactorResolver?
     do { try await auth.signIn(withEmail: "a@b.c", password: "secret") } catch {
       #expect(AuthErrorCode(of: error) == .secondFactorRequired)
@@ -172,10 +172,10 @@ import Testing
     await scripted.stop()
   }
 
-  @Test("archives of results keep their values, and reading an archive of another type returns nil")
+  @Test("archived results have the same values after decoding, and an archive of another type gives nil")
   func archives() async throws {
     let scripted = try await ScriptedServer.start()
-    scripted.answer(
+    scripted.setResponse(
       "accounts:signInWithIdp",
       .ok(
         #"{"localId":"u1","idToken":"\#(try makeToken())","refreshToken":"r","expiresIn":"3600","providerId":"google.com","oauthIdToken":"i","rawUserInfo":"{\"name\":\"Lea\"}","isNewUser":true,"screenName":"lea"}"#

@@ -1,4 +1,5 @@
-// Accounts against a real server: passwords, guests, custom tokens, changes, and other devices.
+// Tests accounts end to end with a real server: passwords, anonymous users, custom tokens, changes, and other
+// devices.
 
 import FirebaseCore
 import Foundation
@@ -7,7 +8,7 @@ import Testing
 @testable import FirebaseAuth
 
 @Suite("Accounts on a server", .timeLimit(.minutes(2))) struct AuthEndToEndTests {
-  @Test("a password account is created, signed in to, and its errors have their codes")
+  @Test("a password account is created and signed in to, and errors have the documented codes")
   func passwords() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()
@@ -46,7 +47,8 @@ import Testing
     }
   }
 
-  @Test("a guest keeps the id when a password is linked, and a second sign-in as a guest does nothing")
+  @Test(
+    "an anonymous user keeps its ID when a password is linked, and a second anonymous sign-in does nothing")
   func guests() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()
@@ -69,7 +71,7 @@ import Testing
     }
   }
 
-  @Test("a custom token signs in, and its claims and those of an administrator are in the ID token")
+  @Test("after signing in with a custom token, the ID token has its claims and those of an administrator")
   func customTokens() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()
@@ -88,7 +90,7 @@ import Testing
     }
   }
 
-  @Test("name, picture, address and password change, and another client sees them")
+  @Test("another client receives changes of the name, picture, address and password")
   func changes() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()
@@ -126,7 +128,7 @@ import Testing
     }
   }
 
-  @Test("a deleted, disabled or revoked user is signed out at the next use of the token")
+  @Test("a deleted, disabled or revoked user is signed out when its token is next used")
   func lostAccounts() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()
@@ -135,7 +137,7 @@ import Testing
       let elsewhere = try await other.signIn(withEmail: "a@example.org", password: "hunter22").user
       try await first.delete()
       #expect(auth.currentUser == nil)
-      // A server may name a deleted user's token invalid instead of its user unknown; both sign out.
+      // For a deleted user a server may report an invalid token or an unknown user. Both sign the user out.
       let deleted = await code { _ = try await elsewhere.getIDToken(forcingRefresh: true) }
       #expect(deleted == .userNotFound || deleted == .invalidUserToken)
       #expect(other.currentUser == nil)
@@ -172,7 +174,7 @@ import Testing
     }
   }
 
-  @Test("a server at a base URL is used without the emulator's method")
+  @Test("useServer connects to a server at a base URL")
   func server() async throws {
     try await HearthFixture.run { hearth in
       let auth = Auth.auth(app: try makeApp(project: hearth.project))
@@ -184,7 +186,8 @@ import Testing
     }
   }
 
-  @Test("a user of a tenant has its tokens, and not those of the project")
+  @Test(
+    "a tenant's user has tokens of the tenant, and the account does not exist in the project")
   func tenants() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()

@@ -1,4 +1,4 @@
-// Tests the stored user: permissions, damage, and the state after a failed write.
+// Tests the file user store: permissions, damage, and the state after a failed write.
 
 import FirebaseCore
 import Foundation
@@ -30,7 +30,7 @@ import Testing
     try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
   }
 
-  @Test("a stored user is read again; nobody is stored at first and after deletion")
+  @Test("a stored user can be read; no user is stored at first and after deletion")
   func roundTrip() throws {
     let store = store()
     #expect(try store.load() == nil)
@@ -43,7 +43,7 @@ import Testing
     #expect(try store.load() == nil)
   }
 
-  @Test("the file and its folder are for their owner alone, and no temporary file remains")
+  @Test("only their owner can access the file and its folder, and no temporary file remains")
   func ownerOnly() throws {
     let store = store()
     try store.save(try record())
@@ -56,7 +56,7 @@ import Testing
       ])
   }
 
-  @Test("apps have separate files, and no name leaves the folder")
+  @Test("apps have separate files, and no name is outside the folder")
   func names() throws {
     let names = ["a", "A", "__FIRAPP_DEFAULT", "..", "../x", "a/b", "é", "a%2Fb", ""]
     #expect(Set(names.map { store($0).path }).count == names.count)
@@ -67,7 +67,7 @@ import Testing
   }
 
   @Test(
-    "a damaged file is moved away and reported once; the next read finds nobody",
+    "a damaged file is moved and reported once; the next read finds no user",
     arguments: ["", "{", "null", "[]", #"{"uid":"u1"}"#, #"{"uid":5}"#, "\u{FFFD}\u{0}"])
   func damaged(text: String) throws {
     let store = store()
@@ -80,7 +80,7 @@ import Testing
     #expect(try store.load() == record())
   }
 
-  @Test("a file that is truncated to any length is damaged")
+  @Test("a file that is truncated to any length counts as damaged")
   func truncated() throws {
     let store = store()
     try store.save(try record())
@@ -91,11 +91,11 @@ import Testing
     }
   }
 
-  @Test("a folder that cannot be written is an error, and nobody is stored")
+  @Test("if the folder cannot be written, an error is thrown and no user is stored")
   func unwritable() throws {
     let store = store()
     try FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
-    // A file in place of the folder fails for every user, also for root.
+    // A file at the folder's path makes writing fail for every user, including root.
     try Data().write(to: URL(fileURLWithPath: root + "/firebase"))
     #expect(throws: (any Error).self) { try store.save(try record()) }
     #expect(try store.load() == nil)

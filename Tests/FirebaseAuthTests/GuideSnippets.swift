@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// Authentication code as Firebase's guides have it. Compiling this file is the test; no function is called.
+// Authentication code of Firebase's guides. Compiling this file is the test; no function is called.
 
 import FirebaseAuth
 import FirebaseCore

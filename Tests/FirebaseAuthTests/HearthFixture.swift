@@ -1,4 +1,4 @@
-// A Hearth server in emulator mode, its administrator, and clients of it.
+// The Hearth fixture: a server in emulator mode, its administrator, and its clients.
 
 import FirebaseCore
 import Foundation
@@ -11,7 +11,7 @@ import Testing
   import FoundationNetworking
 #endif
 
-/// A server of one test.
+/// A server for one test.
 final class HearthFixture: Sendable {
   let server: HearthServer
   let port: Int
@@ -39,7 +39,7 @@ final class HearthFixture: Sendable {
     await server.stop()
   }
 
-  /// Creates an app with the name, and returns its `Auth`.
+  /// Makes an app with a name, and returns its `Auth`.
   func client(_ name: String = "client-\(UUID().uuidString)") throws -> Auth {
     let auth = Auth.auth(app: try makeApp(name: name, project: project))
     auth.useEmulator(withHost: "127.0.0.1", port: port)
@@ -48,7 +48,7 @@ final class HearthFixture: Sendable {
 
   // MARK: The administrator
 
-  /// Sends a request as an administrator; the path follows the host.
+  /// Sends a request as an administrator. The path follows the host.
   @discardableResult
   func admin(_ method: String, _ path: String, _ body: [String: Any]? = nil) async throws -> [String: Any] {
     var request = URLRequest(url: try #require(URL(string: "http://127.0.0.1:\(port)/\(path)")))
@@ -87,7 +87,7 @@ final class HearthFixture: Sendable {
   }
 }
 
-/// The ID token of a Google account, as emulators accept it.
+/// An ID token of a Google account, in the form that emulators accept.
 func googleToken(_ subject: String, email: String, isVerified: Bool = true) -> String {
   #"{"sub":"\#(subject)","email":"\#(email)","email_verified":\#(isVerified),"name":"Lea"}"#
 }

@@ -1,4 +1,4 @@
-// ID tokens: reading claims, and texts that are not tokens.
+// Tests ID tokens: parsing claims, and strings that are not tokens.
 
 import Foundation
 import Testing
@@ -6,7 +6,7 @@ import Testing
 @testable import FirebaseAuth
 
 @Suite("ID tokens") struct IDTokenTests {
-  @Test("a token's dates, provider and custom claims are read")
+  @Test("a token's dates, provider and custom claims are parsed")
   func claims() throws {
     let issued = Date(timeIntervalSince1970: 1_700_000_000)
     let token = try makeToken("u1", issued: issued, claims: ["role": "editor", "level": 3, "öäü": "é?>"])
@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test(
-    "a text that is not a token is an error with code malformedJWT",
+    "a string that is not a token causes the error malformedJWT",
     arguments: [
       "", ".", "a.b", "a.b.c.d", "a.!.c", "a..c", "e30.e30.", "e30.W10.", "e30.bnVsbA.", "e30.eyJhIjo.",
       "é.é.é",

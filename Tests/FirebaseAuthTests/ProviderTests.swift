@@ -1,4 +1,4 @@
-// Credentials of identity providers and phones, and second factors, against a real server.
+// Tests providers with a real server: credentials of identity providers and phones, and second factors.
 
 import Crypto
 import Foundation
@@ -31,7 +31,7 @@ import Testing
   }
 
   @Test(
-    "a provider is linked and unlinked; a provider of another account is an error with a credential to sign in"
+    "a provider is linked and unlinked; linking another account's provider gives an error with its credential"
   )
   func linking() async throws {
     try await HearthFixture.run { hearth in
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test("a phone number signs in and is linked by the code of its message")
+  @Test("a phone number signs in and is linked with the code in its message")
   func phones() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test("a phone becomes a second factor, completes a sign-in, and is removed")
+  @Test("a phone is enrolled as a second factor, completes a sign-in, and is removed")
   func secondFactors() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()
@@ -119,7 +119,7 @@ import Testing
     }
   }
 
-  /// The one-time password of a time (RFC 6238: HMAC-SHA1, six digits, steps of 30 seconds).
+  /// The one-time password at a time (RFC 6238: HMAC-SHA1, six digits, steps of 30 seconds).
   private func oneTimePassword(_ base32: String, at date: Date) throws -> String {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".utf8)
     var bits = 0
@@ -142,7 +142,7 @@ import Testing
     return String(format: "%06d", Int(number % 1_000_000))
   }
 
-  @Test("one-time passwords become a second factor and complete a sign-in")
+  @Test("one-time passwords are enrolled as a second factor and complete a sign-in")
   func oneTimePasswords() async throws {
     try await HearthFixture.run { hearth in
       try await hearth.admin(
@@ -164,7 +164,7 @@ import Testing
         url
           == "otpauth://totp/Tea%20%26%20Co:a@example.org?secret=\(key)&issuer=Tea%20%26%20Co&algorithm=SHA1&digits=6&period=30"
       )
-      // Each password is valid once, and for some steps around its time.
+      // Each password is valid once, in a range of steps around its time.
       let now = Date()
       let wrong = TOTPMultiFactorGenerator.assertionForEnrollment(with: secret, oneTimePassword: "x")
       #expect(

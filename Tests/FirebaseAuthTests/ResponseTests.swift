@@ -1,4 +1,4 @@
-// Responses that a Hearth server never sends: every one is an error with a code, and nothing stops the program.
+// Tests responses that a Hearth server never sends: each one becomes an error with a code, and nothing traps.
 
 import FirebaseCore
 import Foundation
@@ -12,7 +12,7 @@ import Testing
 @testable import FirebaseAuth
 
 @Suite("Responses", .timeLimit(.minutes(2))) struct ResponseTests {
-  @Test("an unreachable server is a network error")
+  @Test("an unreachable server causes a network error")
   func unreachable() async throws {
     let server = try await CannedServer.start { _ in .ok("{}") }
     let port = server.port
@@ -24,19 +24,19 @@ import Testing
   }
 
   @Test(
-    "a response that cannot be read is an internal error with its cause",
+    "a response that cannot be parsed causes an internal error with its cause",
     arguments: [
-      CannedAnswer(body: "<html>"), CannedAnswer(body: ""), CannedAnswer(body: "[]"),
-      CannedAnswer(body: "{}"),
-      CannedAnswer(body: #"{"idToken":5}"#), CannedAnswer(body: #"{"idToken":"","refreshToken":""}"#),
-      CannedAnswer(status: 404, body: "<html>not found</html>"), CannedAnswer(status: 500, body: ""),
-      CannedAnswer(status: 400, body: #"{"error":"no object"}"#),
-      CannedAnswer(status: 302, headers: ["Location": "http://127.0.0.1:9/"], body: ""),
+      CannedResponse(body: "<html>"), CannedResponse(body: ""), CannedResponse(body: "[]"),
+      CannedResponse(body: "{}"),
+      CannedResponse(body: #"{"idToken":5}"#), CannedResponse(body: #"{"idToken":"","refreshToken":""}"#),
+      CannedResponse(status: 404, body: "<html>not found</html>"), CannedResponse(status: 500, body: ""),
+      CannedResponse(status: 400, body: #"{"error":"no object"}"#),
+      CannedResponse(status: 302, headers: ["Location": "http://127.0.0.1:9/"], body: ""),
       .error("A_NEW_NAME : detail"),
     ])
-  func unreadable(answer: CannedAnswer) async throws {
+  func unreadable(answer: CannedResponse) async throws {
     let scripted = try await ScriptedServer.start()
-    scripted.answer("accounts:signUp", answer)
+    scripted.setResponse("accounts:signUp", answer)
     do {
       try await scripted.auth.signInAnonymously()
       Issue.record("the sign-in succeeded")
@@ -50,17 +50,17 @@ import Testing
     await scripted.stop()
   }
 
-  @Test("a response over the limit ends the request")
+  @Test("a response that exceeds the size limit ends the request")
   func tooLarge() async throws {
     let scripted = try await ScriptedServer.start()
-    scripted.answer(
+    scripted.setResponse(
       "accounts:signUp",
       .ok(#"{"x":""# + String(repeating: "x", count: HTTPClient.maximumResponseBytes) + #""}"#))
     #expect(await code { try await scripted.auth.signInAnonymously() } == .networkError)
     await scripted.stop()
   }
 
-  @Test("a request that is cancelled at any moment ends")
+  @Test("a request that is cancelled at any time ends")
   func cancelled() async throws {
     let server = try await CannedServer.start { _ in .ok("{}") }
     let url = try #require(URL(string: "http://127.0.0.1:\(server.port)/"))
@@ -81,7 +81,7 @@ import Testing
     await server.stop()
   }
 
-  @Test("a server whose certificate the system does not trust is a network error")
+  @Test("a server whose certificate the system does not trust causes a network error")
   func untrusted() async throws {
     let authority = try CertificateAuthority()
     defer { authority.remove() }
@@ -98,18 +98,18 @@ import Testing
     await server.stop()
   }
 
-  @Test("a failed lookup fails the sign-in, and the previous user remains")
+  @Test("a failed account lookup fails the sign-in, and the previous user stays signed in")
   func failedLookup() async throws {
     let scripted = try await ScriptedServer.start()
     try await scripted.auth.signIn(withCustomToken: "t")
     let user = try #require(scripted.auth.currentUser)
-    scripted.answer("accounts:lookup", .ok("{}"))
+    scripted.setResponse("accounts:lookup", .ok("{}"))
     #expect(await code { try await scripted.auth.signIn(withCustomToken: "t") } == .internalError)
     #expect(scripted.auth.currentUser === user)
     await scripted.stop()
   }
 
-  @Test("a request names the key, the app, the language, the tenant and the App Check token")
+  @Test("a request contains the API key, the app, the language, the tenant and the App Check token")
   func request() async throws {
     let scripted = try await ScriptedServer.start()
     scripted.auth.languageCode = "fr"
@@ -134,10 +134,11 @@ import Testing
     }
   }
 
-  @Test("an account with other sign-in methods is an error with its address and a credential")
+  @Test(
+    "signing in to an account with other sign-in methods gives an error with its address and a credential")
   func needsConfirmation() async throws {
     let scripted = try await ScriptedServer.start()
-    scripted.answer(
+    scripted.setResponse(
       "accounts:signInWithIdp",
       .ok(
         #"{"needConfirmation":true,"email":"a@b.c","providerId":"google.com","oauthIdToken":"i","verifiedProvider":["password"]}"#
@@ -158,12 +159,12 @@ import Testing
     await scripted.stop()
   }
 
-  @Test("an error within a response of success is an error, with a credential to sign in instead")
+  @Test("an error inside a successful response is thrown, with a credential to sign in instead")
   func errorWithinSuccess() async throws {
     let scripted = try await ScriptedServer.start()
     try await scripted.auth.signInAnonymously()
     let user = try #require(scripted.auth.currentUser)
-    scripted.answer(
+    scripted.setResponse(
       "accounts:signInWithIdp",
       .ok(
         #"{"errorMessage":"FEDERATED_USER_ID_ALREADY_LINKED","providerId":"github.com","oauthAccessToken":"x","email":"a@b.c"}"#
@@ -181,12 +182,12 @@ import Testing
     await scripted.stop()
   }
 
-  @Test("a phone number of another account is an error with a credential of the temporary proof")
+  @Test("linking another account's phone number gives an error with a credential of the temporary proof")
   func temporaryProof() async throws {
     let scripted = try await ScriptedServer.start()
     try await scripted.auth.signInAnonymously()
     let user = try #require(scripted.auth.currentUser)
-    scripted.answer(
+    scripted.setResponse(
       "accounts:signInWithPhoneNumber", .ok(#"{"temporaryProof":"proof","phoneNumber":"+15550100"}"#))
     let provider = PhoneAuthProvider.provider(auth: scripted.auth)
     let credential = provider.credential(withVerificationID: "v", verificationCode: "123456")

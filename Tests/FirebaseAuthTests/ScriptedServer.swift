@@ -1,4 +1,4 @@
-// A canned server with one account, whose answers a test overrides by operation.
+// The scripted server: a canned server with one account. A test can override its responses by operation.
 
 import FirebaseCore
 import Foundation
@@ -13,10 +13,10 @@ final class ScriptedServer: Sendable {
   let app: FirebaseApp
   let auth: Auth
   let clock = ManualClock()
-  private let overrides: Guarded<[String: CannedServer.Answer]>
+  private let overrides: Guarded<[String: CannedServer.Responder]>
 
   private init(
-    server: CannedServer, app: FirebaseApp, auth: Auth, overrides: Guarded<[String: CannedServer.Answer]>
+    server: CannedServer, app: FirebaseApp, auth: Auth, overrides: Guarded<[String: CannedServer.Responder]>
   ) {
     self.server = server
     self.app = app
@@ -24,9 +24,10 @@ final class ScriptedServer: Sendable {
     self.overrides = overrides
   }
 
-  /// Starts the server and an app. With a clock, the app's `Auth` is not the shared one.
+  /// Starts the server and makes an app. If a clock is given, the test uses a separate `Auth` with that
+  /// clock.
   static func start(clock: ManualClock? = nil) async throws -> ScriptedServer {
-    let overrides = Guarded<[String: CannedServer.Answer]>([:])
+    let overrides = Guarded<[String: CannedServer.Responder]>([:])
     let tokens = Guarded(0)
     let server = try await CannedServer.start { request in
       if let answer = overrides.withLock({ $0[request.operation] }) { return await answer(request) }
@@ -49,7 +50,7 @@ final class ScriptedServer: Sendable {
 
   private static func defaultAnswer(
     _ request: ReceivedRequest, _ number: Int, _ now: Date
-  ) throws -> CannedAnswer {
+  ) throws -> CannedResponse {
     let token = try makeToken("u1", issued: now, claims: ["number": number])
     switch request.operation {
     case "accounts:lookup":
@@ -61,17 +62,17 @@ final class ScriptedServer: Sendable {
     }
   }
 
-  /// Answers an operation in another way from now on.
-  func answer(_ operation: String, _ answer: @escaping CannedServer.Answer) {
+  /// Overrides the response to an operation from now on.
+  func setResponse(_ operation: String, _ answer: @escaping CannedServer.Responder) {
     overrides.withLock { $0[operation] = answer }
   }
 
-  /// Answers an operation with a fixed answer from now on.
-  func answer(_ operation: String, _ answer: CannedAnswer) {
+  /// Overrides the response to an operation with a fixed response from now on.
+  func setResponse(_ operation: String, _ answer: CannedResponse) {
     self.answer(operation) { _ in answer }
   }
 
-  /// Answers an operation as at first.
+  /// Restores the default response to an operation.
   func restore(_ operation: String) {
     overrides.withLock { $0[operation] = nil }
   }

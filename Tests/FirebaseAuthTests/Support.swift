@@ -1,4 +1,4 @@
-// Helpers of the tests: apps with separate stores, a clock that the test moves, and tokens.
+// Support for the tests: apps with separate stores, a clock that the test advances, and tokens.
 
 import FirebaseCore
 import Foundation
@@ -7,14 +7,15 @@ import Testing
 
 @testable import FirebaseAuth
 
-/// A folder for the stores of this test run, in place of the user's data directory.
+/// The folder for the stores of this test run. It replaces the user's data directory.
 let dataDirectory: String = {
   let path = FileManager.default.temporaryDirectory.appendingPathComponent("auth-\(UUID().uuidString)").path
   setenv("XDG_DATA_HOME", path, 1)
   return path
 }()
 
-/// A clock that stands still until the test moves it. Sleepers wake when their time has come.
+/// A clock whose time changes only when the test advances it. A sleeping task resumes when its deadline is
+/// reached.
 final class ManualClock: Sendable {
   private struct Sleeper {
     let deadline: Date
@@ -29,7 +30,7 @@ final class ManualClock: Sendable {
   }
 
   private let state = Guarded(State())
-  /// The delays of all sleepers, in order.
+  /// The delays of all sleeping tasks, in order.
   let delays: AsyncStream<TimeInterval>
   private let record: AsyncStream<TimeInterval>.Continuation
 
@@ -80,7 +81,7 @@ final class ManualClock: Sendable {
   }
 }
 
-/// Creates an app with a unique name.
+/// Makes an app with a unique name.
 func makeApp(name: String = "auth-\(UUID().uuidString)", project: String = "demo-auth") throws -> FirebaseApp
 {
   _ = dataDirectory
@@ -91,7 +92,7 @@ func makeApp(name: String = "auth-\(UUID().uuidString)", project: String = "demo
   return try #require(FirebaseApp.app(name: name))
 }
 
-/// An ID token of a user, unsigned as an emulator's.
+/// An unsigned ID token of a user, like an emulator's.
 func makeToken(
   _ uid: String = "u1", issued: Date = Date(), validity: TimeInterval = 3600, claims: [String: Any] = [:]
 ) throws -> String {
@@ -120,7 +121,7 @@ func code(_ operation: () async throws -> Void) async -> AuthErrorCode? {
   }
 }
 
-/// Records values from callbacks, and lets a test wait for them.
+/// Records values from callbacks. A test can wait for them.
 final class Recorder<Element: Sendable>: Sendable {
   private let stream: AsyncStream<Element>
   private let continuation: AsyncStream<Element>.Continuation

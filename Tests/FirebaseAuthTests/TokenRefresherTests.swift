@@ -1,4 +1,4 @@
-// Tests which requests share a refresh.
+// Tests the token refresher: which requests share a refresh.
 
 import Foundation
 import Locking
@@ -6,7 +6,7 @@ import Testing
 
 @testable import FirebaseAuth
 
-/// A refresh that ends when the test lets it.
+/// A refresh that ends when the test calls `open`.
 private final class Gate: Sendable {
   private struct State {
     var started = 0
@@ -36,17 +36,17 @@ private final class Gate: Sendable {
 }
 
 @Suite("Shared token refreshes", .timeLimit(.minutes(1))) struct TokenRefresherTests {
-  @Test("requests during a refresh share it; forced ones share one that follows")
+  @Test("requests during a refresh share it; forced requests share the next refresh")
   func sharing() async throws {
     let gate = Gate()
     let refresher = TokenRefresher { try await gate.refresh() }
     let first = Task { try await refresher.run(isForced: true) }
     #expect(await gate.starts.next() == 1)
-    // The refresh is in flight: these join it or the one that follows.
+    // The refresh is in flight. These requests share it or the next one.
     async let joined = refresher.run(isForced: false)
     async let forced = refresher.run(isForced: true)
     async let forcedAgain = refresher.run(isForced: true)
-    // Every request must have chosen its refresh before the first refresh ends.
+    // Every request must have chosen a refresh before the first refresh ends.
     while refresher.waiterCount < 4 { await Task.yield() }
     gate.open(.success("one"))
     #expect(try await first.value == "one")
@@ -57,7 +57,7 @@ private final class Gate: Sendable {
     #expect(results == ["two", "two"] && gate.started == 2)
   }
 
-  @Test("an error reaches everyone who shares the refresh, and the next request begins again")
+  @Test("an error is thrown to all callers that share the refresh, and the next request starts a new refresh")
   func failure() async throws {
     struct Failed: Error {}
     let gate = Gate()

@@ -1,5 +1,5 @@
-// Apps by name: configuration, lookup, deletion and misuse. Misuse traps, so each case runs in its own
-// process.
+// Tests apps by name: configuration, lookup, deletion and misuse. Misuse traps, so each of these cases runs
+// in a separate process.
 
 import FirebaseCore
 import Foundation
@@ -14,7 +14,7 @@ struct FirebaseAppTests {
     return options
   }
 
-  @Test("a named app is found and listed, and is absent after its deletion")
+  @Test("a named app is found by name and listed, until it is deleted")
   func namedApp() async throws {
     let name = "named-\(UUID().uuidString)"
     FirebaseApp.configure(name: name, options: options(project: "p1"))
@@ -33,7 +33,7 @@ struct FirebaseAppTests {
     #expect(await app.delete() == false)
   }
 
-  @Test("a deleted name can be configured again, and teardown runs once")
+  @Test("the name of a deleted app can be configured again, and the teardown runs once")
   func reconfigure() async throws {
     let name = "again-\(UUID().uuidString)"
     FirebaseApp.configure(name: name, options: options())
@@ -51,7 +51,7 @@ struct FirebaseAppTests {
     _ = await FirebaseApp.app(name: name)?.delete()
   }
 
-  @Test("options handed out are copies")
+  @Test("an app's options are returned as copies")
   func copies() async throws {
     let name = "copies-\(UUID().uuidString)"
     FirebaseApp.configure(name: name, options: options(project: "before"))

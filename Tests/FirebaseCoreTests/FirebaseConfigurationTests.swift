@@ -1,11 +1,11 @@
-// The log level of the SDK, with the raw values of Apple's SDK.
+// Tests the configuration: the log level, and its raw values.
 
 import FirebaseCore
 import Testing
 
 @Suite("Configuration", .serialized, .timeLimit(.minutes(10)))
 struct FirebaseConfigurationTests {
-  @Test("log levels have the raw values of Apple's SDK")
+  @Test("log levels have the raw values of Google's SDK")
   func levels() {
     #expect(FirebaseLoggerLevel.error.rawValue == 3)
     #expect(FirebaseLoggerLevel(rawValue: 7) == .debug)

@@ -1,4 +1,4 @@
-// Options: value semantics, and the property list of the Firebase console.
+// Tests options: value semantics, and the property list of the Firebase console.
 
 import FirebaseCore
 import Foundation

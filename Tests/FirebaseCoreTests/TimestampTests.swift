@@ -1,4 +1,4 @@
-// Timestamps: one representation for each time, and their order.
+// Tests timestamps: each time has one representation, and timestamps are ordered.
 
 import FirebaseCore
 import Foundation

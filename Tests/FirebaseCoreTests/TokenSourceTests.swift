@@ -1,10 +1,10 @@
-// Token sources: the tokens that products of one app share.
+// Tests token sources: the tokens that the products of one app share.
 
 import FirebaseCore
 import Locking
 import Testing
 
-/// A provider whose results a test sets.
+/// A provider whose results the test sets.
 private final class FixedProvider: TokenProvider {
   private let result: Guarded<Result<String?, any Error>>
   let forced = Guarded<[Bool]>([])
@@ -59,7 +59,7 @@ struct TokenSourceTests {
     observation.cancel()
   }
 
-  @Test("a cancelled observer receives nothing more, and a later one the latest state")
+  @Test("a cancelled observer receives no further states, and a later observer receives the latest state")
   func cancel() async throws {
     let source = TokenSource()
     let early = Guarded<[TokenState]>([])
@@ -75,12 +75,13 @@ struct TokenSourceTests {
     let (late, other) = observe(source)
     var lateIterator = late.makeAsyncIterator()
     #expect(await lateIterator.next() == TokenState(userID: "a", token: "1"))
-    // Deliveries are serial: the cancelled observer would have received the state before the later one.
+    // Deliveries are serial, so the cancelled observer would have received the state before the later
+    // observer.
     #expect(early.withLock { $0 } == [.signedOut])
     other.cancel()
   }
 
-  @Test("a publication returns after the delivery of its change, and an observer may publish")
+  @Test("publishing returns after the change was delivered, and an observer may publish")
   func publication() {
     let source = TokenSource()
     let received = Guarded<[String?]>([])

@@ -1,4 +1,5 @@
-// Tests the cache file: damage, foreign files, versions, locks, pruning, and a model of its table of values.
+// Tests the cache file: damage, foreign files, versions, locks, pruning, and a comparison of its value table
+// with a model.
 
 import FirebaseCore
 import Foundation
@@ -9,7 +10,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-/// A storage with a clock that a test sets.
+/// A storage with a clock that the test advances.
 final class StorageFixture {
   let storage: DiskStorage
   let folder: DataFolder
@@ -47,7 +48,8 @@ struct CacheFileTests {
   // MARK: Damage
 
   @Test(
-    "a foreign, damaged or later file is renamed, an empty one replaces it, and the app receives the error")
+    "a file that is foreign, damaged or of a later version is replaced by an empty one, and the app gets an error"
+  )
   func damagedFiles() throws {
     let cases: [(String, (URL) throws -> Void)] = [
       ("text", { try Data("not a database, but a long text that is one".utf8).write(to: $0) }),
@@ -86,10 +88,10 @@ struct CacheFileTests {
       fixture.storage.close()
       #expect(fixture.codes == [CachePersistenceError.damaged.rawValue], "\(name)")
       #expect(FileManager.default.fileExists(atPath: folder.file.path + ".damaged"), "\(name)")
-      let again = StorageFixture(folder)
-      #expect(again.storage.restore().map(\.id) == [3], "\(name)")
-      #expect(again.codes.isEmpty)
-      again.storage.close()
+      let reopened = StorageFixture(folder)
+      #expect(reopened.storage.restore().map(\.id) == [3], "\(name)")
+      #expect(reopened.codes.isEmpty)
+      reopened.storage.close()
     }
   }
 
@@ -131,8 +133,8 @@ struct CacheFileTests {
     second.storage.close()
     let third = StorageFixture(folder)
     let restored = third.storage.restore().map(\.id)
-    // If SQLite notices damage only on reading, a new file with the client's pending writes replaces the
-    // damaged one.
+    // SQLite may detect damage only when it reads the damaged page. The damaged file is then replaced by a
+    // new file with the client's pending writes.
     #expect(restored.contains(100) || !third.codes.isEmpty, "seed \(seed)")
     third.storage.close()
   }
@@ -165,12 +167,12 @@ struct CacheFileTests {
     fixture.storage.retry()
     #expect(fixture.storage.load(.default, at: "list").node == .leaf(.int(5)))
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [3])
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [3])
+    reopened.storage.close()
   }
 
-  @Test("a file in use gives an error, and the second user continues in memory")
+  @Test("a storage whose file is in use reports an error and continues in memory")
   func secondUser() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -188,7 +190,7 @@ struct CacheFileTests {
     third.storage.close()
   }
 
-  @Test("a folder that cannot be created gives an error, and the storage continues in memory")
+  @Test("a storage whose folder cannot be created reports an error and continues in memory")
   func unusableFolder() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -205,7 +207,7 @@ struct CacheFileTests {
   }
 
   @Test(
-    "on a full disk the app gets one error, attempts have growing delays, and with space everything is stored"
+    "on a full disk the app gets one error, attempts have growing delays, and later everything is stored"
   )
   func fullDisk() throws {
     let folder = try DataFolder()
@@ -224,7 +226,7 @@ struct CacheFileTests {
       fixture.storage.commit()
     }
     #expect(fixture.codes == [CachePersistenceError.unusable.rawValue])
-    #expect(source.retries == [0], "without attempts of the core, no write costs one")
+    #expect(source.retries == [0], "only the core starts attempts, not the writes")
     for _ in 0..<3 { fixture.storage.retry() }
     #expect(source.retries == [0, 1_000, 2_000, 4_000])
     #expect(fixture.codes.count == 1)
@@ -234,12 +236,12 @@ struct CacheFileTests {
     fixture.storage.commit()
     #expect(source.retries.count == 4)
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == Array(0...60))
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == Array(0...60))
+    reopened.storage.close()
   }
 
-  @Test("a storage that is closed after a failure stores its writes if that is possible again")
+  @Test("closing a storage after a failure stores its writes if the disk works again")
   func closeAfterFullDisk() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -256,9 +258,9 @@ struct CacheFileTests {
     #expect(fixture.codes == [CachePersistenceError.unusable.rawValue])
     try fixture.storage.removePageLimit()
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [1])
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [1])
+    reopened.storage.close()
   }
 
   @Test("a file that cannot be read at the start keeps its pending writes for a later run")
@@ -270,7 +272,7 @@ struct CacheFileTests {
     first.storage.append(CacheFileTests.put)
     first.storage.activate(.default, at: "list")
     first.storage.close()
-    // Marking the earlier queries inactive fails, but not because of damage.
+    // Marking the earlier queries as inactive fails for a reason other than damage.
     let file = try CacheFile.open(folder.file)
     try file.queue.inDatabase {
       try $0.execute(
@@ -298,7 +300,7 @@ struct CacheFileTests {
 
   // MARK: Versions
 
-  @Test("a migration brings a file of an earlier version to the latest one and keeps its writes")
+  @Test("a migration converts a file of an earlier version to the latest version and keeps its writes")
   func migration() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -336,14 +338,14 @@ struct CacheFileTests {
     #expect(throws: CacheFailure.self) {
       try CacheFile.open(folder.file, migrations: CacheSchema.migrations + [bad])
     }
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [3])
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [3])
+    reopened.storage.close()
   }
 
   // MARK: Queries
 
-  @Test("queries of the previous run are inactive at the start and used at that time")
+  @Test("at the start, queries of the previous run become inactive and their last use is the current time")
   func activity() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -364,7 +366,7 @@ struct CacheFileTests {
     second.storage.close()
   }
 
-  @Test("the window of a filtered query follows its keys; the location's other children stay stored")
+  @Test("loading a filtered query returns the children with its window's keys; other children stay stored")
   func windows() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -387,7 +389,9 @@ struct CacheFileTests {
 
   // MARK: Pruning
 
-  @Test("after 1,000 updates the least recently used 20 % are removed until the size fits")
+  @Test(
+    "after 1,000 updates the least recently used 20 % are removed repeatedly until the size is below the limit"
+  )
   func pruneBySize() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -399,7 +403,7 @@ struct CacheFileTests {
       fixture.storage.storeUnobserved(value, at: Path("d/\(n)"), query: .default)
     }
     fixture.storage.commit()
-    #expect(fixture.isComplete("d/0"), "no check before 1,000 updates")
+    #expect(fixture.isComplete("d/0"), "the size is not checked before 1,000 updates")
     fixture.storage.storeUnobserved(value, at: "d/last", query: .default)
     fixture.storage.commit()
     let size = fixture.storage.withDatabase { try $0.usedBytes() }
@@ -443,7 +447,7 @@ struct CacheFileTests {
 
   // MARK: Values
 
-  @Test("the table of values equals a node in memory after random writes", arguments: 0..<30)
+  @Test("after random writes the value table equals a node in memory", arguments: 0..<30)
   func valueModel(seed: UInt64) throws {
     var random = SplitMix(seed: seed)
     let folder = try DataFolder()
@@ -488,7 +492,7 @@ struct CacheFileTests {
     file.close()
   }
 
-  @Test("stored writes keep every form of value", arguments: 0..<4)
+  @Test("a stored write is read back unchanged, for every type of value", arguments: 0..<4)
   func writeForms(seed: UInt64) throws {
     let values: [Node] = [
       .empty, .leaf(.double(-0.1)), .leaf(.int(.max)), .leaf(.bool(false), priority: .number(-1)),
@@ -506,8 +510,8 @@ struct CacheFileTests {
       fixture.storage.append(OutgoingWrite(id: id, path: "p/q", change: change))
     }
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    let restored = again.storage.restore()
+    let reopened = StorageFixture(folder)
+    let restored = reopened.storage.restore()
     #expect(restored.map(\.id) == Array(values.indices))
     for (write, value) in zip(restored, values) {
       switch write.change {
@@ -516,29 +520,29 @@ struct CacheFileTests {
         #expect(changes.count == 2 && changes[0].0 == "x/y" && changes[0].1 == value)
       }
     }
-    again.storage.close()
+    reopened.storage.close()
   }
 }
 
-// SAFETY: `storageContents` is used by one test's thread; `delays` has a lock.
+// SAFETY: `storageContents` is used only by the test's thread; `delays` has a lock.
 /// A core with fixed contents.
 final class TestSource: StorageSource, @unchecked Sendable {
   var storageContents = StorageContents()
   private let delays = Guarded<[Int64]>([])
-  /// The delays of the requested attempts.
+  /// The delays that the storage requested.
   var retries: [Int64] { delays.withLock { $0 } }
 
   func retryStorage(after delay: Int64) { delays.withLock { $0.append(delay) } }
 }
 
 extension DiskStorage {
-  /// Runs work on the file, for tests.
+  /// Runs a closure on the file's database.
   @discardableResult
   func withDatabase<Result>(_ work: (GRDB.Database) throws -> Result) -> Result? {
     perform(nil) { try work($0) }
   }
 
-  /// Makes room on the simulated disk.
+  /// Ends the simulation of a full disk.
   func removePageLimit() throws {
     try file?.queue.inDatabase { try $0.execute(sql: "PRAGMA max_page_count = 1000000") }
   }

@@ -1,4 +1,5 @@
-// Tests that failures of the cache file cost no pending write that can be read, and that the cache works again afterwards.
+// Tests recovery from failures of the cache file: no readable pending write is lost, and the cache works
+// again afterwards.
 
 import FirebaseCore
 import Foundation
@@ -16,7 +17,7 @@ struct CacheRecoveryTests {
     return OutgoingWrite(id: id, path: Path("list/\(id)"), change: .put(.leaf(.string(text)), hash: nil))
   }
 
-  /// A closed file with pending writes.
+  /// Creates a cache file with pending writes and closes it.
   private static func fill(_ folder: DataFolder, _ writes: [OutgoingWrite]) {
     let fixture = StorageFixture(folder)
     _ = fixture.storage.restore()
@@ -38,7 +39,7 @@ struct CacheRecoveryTests {
 
   // MARK: Reading at the start
 
-  @Test("only an unreadable pending write is lost, and the app receives an error")
+  @Test("an unreadable pending write is lost and reported, and all others are restored")
   func unreadableRow() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -51,10 +52,10 @@ struct CacheRecoveryTests {
     #expect(text.contains("1 pending writes are lost"), "\(text)")
     #expect(FileManager.default.fileExists(atPath: folder.file.path + ".damaged"))
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [1, 2, 4, 5])
-    #expect(again.codes.isEmpty)
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [1, 2, 4, 5])
+    #expect(reopened.codes.isEmpty)
+    reopened.storage.close()
   }
 
   @Test("damaged pages lose only the pending writes in them", arguments: [[20], [20, 40], [20, 60]])
@@ -64,7 +65,7 @@ struct CacheRecoveryTests {
     let ids = Array(1...60)
     CacheRecoveryTests.fill(folder, ids.map { CacheRecoveryTests.write($0, bytes: 1_000) })
     var bytes = try Data(contentsOf: folder.file)
-    // The pages with the first bytes of these values.
+    // The pages that contain the first bytes of these values.
     for id in damaged {
       let place = try #require(bytes.range(of: Data("w\(id)-x".utf8))?.lowerBound)
       let page = place / 4_096 * 4_096
@@ -78,13 +79,13 @@ struct CacheRecoveryTests {
     #expect(restored.count >= 60 - 5 * damaged.count && restored.count < 60, "\(restored)")
     #expect(fixture.codes == [CachePersistenceError.damaged.rawValue])
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == restored)
-    #expect(again.codes.isEmpty)
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == restored)
+    #expect(reopened.codes.isEmpty)
+    reopened.storage.close()
   }
 
-  @Test("damage of another table that an upgrade of the file finds costs no pending write")
+  @Test("an upgrade of the file that detects damage in another table loses no pending write")
   func damageAtUpgrade() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -108,13 +109,13 @@ struct CacheRecoveryTests {
     #expect(FileManager.default.fileExists(atPath: folder.file.path + ".damaged"))
     fixture.storage.append(CacheRecoveryTests.write(4))
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [1, 2, 3, 4])
-    #expect(again.codes.isEmpty)
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [1, 2, 3, 4])
+    #expect(reopened.codes.isEmpty)
+    reopened.storage.close()
   }
 
-  @Test("an unreadable sector loses only the pending writes in it")
+  @Test("an unreadable sector of the disk loses only the pending writes in it")
   func unreadableSector() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -122,7 +123,7 @@ struct CacheRecoveryTests {
     let file = try CacheFile.open(folder.file)
     defer { file.close() }
     let restored = try file.queue.inDatabase { db in
-      // SQLite reports the code of the function as the result of the statement, as for a failed read.
+      // SQLite returns the function's error code as the result of the statement, as for a failed read.
       db.add(
         function: DatabaseFunction("unreadable", argumentCount: 0) { _ in
           throw GRDB.DatabaseError(resultCode: .SQLITE_IOERR_READ)
@@ -139,7 +140,7 @@ struct CacheRecoveryTests {
     #expect(restored.failure != nil)
   }
 
-  @Test("a process that ends while a damaged file is replaced finds the readable writes at the next start")
+  @Test("if the process ends while a damaged file is replaced, the next start finds the readable writes")
   func interruptedReplacement() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -154,14 +155,15 @@ struct CacheRecoveryTests {
     #expect(copies.count >= 4)
     for (moment, copy) in copies.enumerated() {
       defer { copy.remove() }
-      let again = StorageFixture(copy)
-      #expect(again.storage.restore().map(\.id) == [1, 3, 4, 5], "moment \(moment)")
-      again.storage.close()
+      let reopened = StorageFixture(copy)
+      #expect(reopened.storage.restore().map(\.id) == [1, 3, 4, 5], "moment \(moment)")
+      reopened.storage.close()
       #expect(FileManager.default.fileExists(atPath: copy.file.path + ".damaged"), "moment \(moment)")
     }
   }
 
-  @Test("a write that no server accepts fails immediately, and the next run finds every accepted write")
+  @Test(
+    "a write that is too deep for every server fails immediately, and the next run finds all other writes")
   func depths() async throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -226,7 +228,7 @@ struct CacheRecoveryTests {
       ])
   }
 
-  @Test("when any one sync of a repair fails, the next attempt stores everything", arguments: 0..<6)
+  @Test("when one sync of a repair fails, the next attempt stores everything", arguments: 0..<6)
   func failingSync(position: Int) throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -254,9 +256,9 @@ struct CacheRecoveryTests {
     fixture.storage.commit()
     fixture.storage.close()
     #expect(fixture.codes == [CachePersistenceError.unsynced.rawValue])
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [3, 4])
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [3, 4])
+    reopened.storage.close()
   }
 
   @Test("on a full disk a damaged file is kept until a new file has everything")
@@ -272,7 +274,7 @@ struct CacheRecoveryTests {
     _ = fixture.storage.restore()
     fixture.storage.append(put)
     fixture.storage.activate(.default, at: "list")
-    // Emptying the table will find damage.
+    // The trigger simulates damage that SQLite finds when it empties the table.
     fixture.storage.withDatabase { db in
       try db.execute(
         sql: "CREATE TRIGGER t BEFORE DELETE ON tracked_queries BEGIN SELECT RAISE(ABORT, 'damage'); END")
@@ -294,12 +296,12 @@ struct CacheRecoveryTests {
     #expect(FileManager.default.fileExists(atPath: folder.file.path + ".damaged"))
     #expect(fixture.storage.load(.default, at: "list").node == .leaf(.int(5)))
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [3, 4])
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [3, 4])
+    reopened.storage.close()
   }
 
-  @Test("the change whose storing failed is in the repaired file")
+  @Test("the repaired file contains the change that could not be stored")
   func failedCall() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -316,22 +318,22 @@ struct CacheRecoveryTests {
         sql: "CREATE TRIGGER t BEFORE INSERT ON server_values BEGIN SELECT RAISE(ABORT, 'damage'); END")
     }
     fixture.storage.commit()
-    // As the sync tree does: first the storage, then the views.
+    // The order of the sync tree: it changes the storage first, and then the views.
     fixture.storage.store(.leaf(.int(6)), at: "list", query: .default, replacing: .leaf(.int(5)))
     source.storageContents = CacheRecoveryTests.contents(6, [])
     fixture.storage.commit()
     fixture.storage.retry()
     #expect(fixture.storage.load(.default, at: "list").node == .leaf(.int(6)))
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    _ = again.storage.restore()
-    #expect(again.storage.load(.default, at: "list").node == .leaf(.int(6)))
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    _ = reopened.storage.restore()
+    #expect(reopened.storage.load(.default, at: "list").node == .leaf(.int(6)))
+    reopened.storage.close()
   }
 
   // MARK: Newer and older data
 
-  @Test("of a filtered query's window and the default query's data, the newer is loaded")
+  @Test("loading a filtered query uses the newer of its window and the default query's data")
   func newerData() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -350,7 +352,7 @@ struct CacheRecoveryTests {
     storage.updateWindow(adding: ["a"], removing: ["b"], of: query, at: "list")
     #expect(storage.load(query, at: "list").node == list("a", "c"))
     storage.deactivate(query, at: "list")
-    // Then "d" is added while the default query is observed.
+    // After that, "d" is added while the default query is observed.
     storage.activate(.default, at: "list")
     storage.store(list("a", "c", "d"), at: "list", query: .default, replacing: nil)
     storage.deactivate(.default, at: "list")
@@ -360,7 +362,7 @@ struct CacheRecoveryTests {
     #expect(String(decoding: TrackedQueryTable.defaultForm, as: UTF8.self) == "{}")
   }
 
-  @Test("a window that lost a child since is not loaded as complete, unless only pending writes are missing")
+  @Test("a window that has lost a child loads as incomplete, unless only pending writes are missing")
   func windowWithoutChild() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -396,7 +398,7 @@ struct CacheRecoveryTests {
     storage.close()
   }
 
-  @Test("observing a path of more levels than a stored value may have does not damage the cache")
+  @Test("observing a path with more levels than a stored value can have does not damage the cache")
   func deepObservation() throws {
     let folder = try DataFolder()
     defer { folder.remove() }

@@ -1,9 +1,13 @@
-// Runs random programs on several clients with persistence: writes, updates, increments, transactions, queries, offline
-// spells, kills with a restart from disk, and restarts of the server. Each client's clock is wrong by up to a day, and by
-// another time after each kill. In the end all clients and their files must equal the server, no write may be lost or
-// applied twice, timestamps must be the server's, and the events of each observer must rebuild the value.
+// Tests that clients converge with the server. Random programs run on several clients with persistence:
+// writes, updates, increments, transactions, queries, offline periods, kills with a restart from disk, and
+// restarts of the server. Each client's clock is wrong by up to a day, and by a different time after each
+// kill.
 //
-// HEARTH_CONVERGENCE sets the number of programs and HEARTH_CONVERGENCE_SEED the first seed: `make convergence`.
+// At the end all clients and their files must equal the server. No write may be lost or applied twice,
+// timestamps must be the server's, and the events of each observer must rebuild the value.
+//
+// HEARTH_CONVERGENCE sets the number of programs and HEARTH_CONVERGENCE_SEED the first seed: `make
+// convergence`.
 
 import FirebaseCore
 import Foundation
@@ -38,14 +42,14 @@ private final class Mirror: Sendable {
     query.observe(.value, with: { values.record(canonicalJSON($0.value)) })
   }
 
-  /// Waits for a value, and returns the children that the events gave.
+  /// Waits for a value event, and returns the children that the child events have built.
   func children(when value: String) async throws -> [String: String] {
     _ = try await values.first(within: 60, "the value \(value)") { $0 == value }
     return children.withLock { $0 }
   }
 }
 
-/// A client with its file, its mirrors, and the values that the server must have in the end.
+/// A client with its file and its mirrors, and the values that the server must have at the end.
 private struct Participant {
   let name: String
   var folder: DataFolder
@@ -63,14 +67,15 @@ private struct Participant {
   var nextValue = 0
 }
 
-/// One program.
+/// One random program.
 private struct Program {
   let seed: UInt64
   var random: SplitMix
   let namespace: String
   let data: DataFolder
   var server: TestServer
-  /// The clients' way to the server, whose port changes with a restart: its old port may be taken meanwhile.
+  /// The relay through which the clients connect to the server. A restarted server has another port, because
+  /// another process may have taken the old one.
   let relay: Relay
   var participants: [Participant] = []
   let committed = Guarded(0)
@@ -160,14 +165,15 @@ private struct Program {
       data.value = (data.value as? Int ?? 0) + 1
       return .success(withValue: data)
     }) { error, isCommitted, _ in
-      // After a lost connection, or an end of the app, the outcome is unknown.
+      // After a lost connection or after the app was deleted, the outcome is unknown.
       if error == nil { uncertain.withLock { $0 -= 1 } }
       if isCommitted { committed.withLock { $0 += 1 } }
     }
   }
 
-  /// Waits for the responses to increments before their connection ends. The protocol repeats a write whose response was
-  /// lost, and an increment would count twice. Increments that were made offline are not sent yet.
+  /// Waits for the responses to increments before the client's connection ends. The protocol repeats a write
+  /// whose response was lost, and an increment would then be applied twice. Increments that were made offline
+  /// have not been sent.
   private mutating func awaitIncrements(_ number: Int) async throws {
     let participant = participants[number]
     guard participant.isOnline, participant.hasPendingIncrement else { return }
@@ -211,27 +217,27 @@ private struct Program {
       }
     }
     let reader = try server.clients(1, in: namespace)[0]
-    let truth = try await reader.ref.child("data").getData()
+    let stored = try await reader.ref.child("data").getData()
     for (number, participant) in participants.enumerated() {
-      let own = truth.childSnapshot(forPath: "c\(number)").value as? [String: Int] ?? [:]
-      #expect(own == participant.expected, "seed \(seed), client \(number)")
+      let actual = stored.childSnapshot(forPath: "c\(number)").value as? [String: Int] ?? [:]
+      #expect(actual == participant.expected, "seed \(seed), client \(number)")
       let sum = try await reader.ref.child("sums/c\(number)").getData().value as? Int ?? 0
       #expect(sum == participant.sum, "seed \(seed), client \(number): increments")
     }
-    let times = truth.childSnapshot(forPath: "times").value as? [String: Int64] ?? [:]
+    let times = stored.childSnapshot(forPath: "times").value as? [String: Int64] ?? [:]
     let written = participants.indices.filter { participants[$0].hasTime }.map { "c\($0)" }
     #expect(times.keys.sorted() == written, "seed \(seed): timestamps")
     #expect(times.values.allSatisfy((began...Repository.milliseconds).contains), "seed \(seed): \(times)")
-    let all = canonicalJSON(truth.value)
+    let all = canonicalJSON(stored.value)
     for (number, participant) in participants.enumerated() {
       let children = try await participant.mirrors[0].children(when: all)
-      let expected = (truth.value as? [String: Any] ?? [:]).mapValues { canonicalJSON($0) }
+      let expected = (stored.value as? [String: Any] ?? [:]).mapValues { canonicalJSON($0) }
       #expect(children == expected, "seed \(seed), client \(number): events")
       let last = canonicalJSON(try await reader.ref.child("data").queryLimited(toLast: 2).getData().value)
       let window = try await participant.mirrors[1].children(when: last)
       #expect(window.count == 2, "seed \(seed), client \(number): window")
       _ = try await participant.mirrors[2].children(
-        when: canonicalJSON(truth.childSnapshot(forPath: "c0").value))
+        when: canonicalJSON(stored.childSnapshot(forPath: "c0").value))
     }
     let count = try await reader.ref.child("shared").getData().value as? Int ?? 0
     let known = committed.withLock { $0 }
@@ -240,22 +246,23 @@ private struct Program {
     for participant in participants { try await checkFile(of: participant, all) }
   }
 
-  /// Starts a client again without a connection: it must show the server's value and have no pending writes.
+  /// Starts a client again without a connection. It must show the server's value and have no pending writes.
   private mutating func checkFile(of participant: Participant, _ all: String) async throws {
     let copy = try await participant.client.copyData(from: participant.folder)
     defer { copy.remove() }
     await participant.client.close()
-    let again = try makeClient(participant.name, copy)
-    again.database.goOffline()
-    let value = try await again.ref.child("data").recordValues().next()
+    let restarted = try makeClient(participant.name, copy)
+    restarted.database.goOffline()
+    let value = try await restarted.ref.child("data").recordValues().next()
     #expect(value == all, "seed \(seed), \(participant.name): file")
-    #expect(await again.pendingWriteCount() == 0, "seed \(seed), \(participant.name)")
-    await again.close()
+    #expect(await restarted.pendingWriteCount() == 0, "seed \(seed), \(participant.name)")
+    await restarted.close()
   }
 }
 
 extension Client {
-  /// Ends the connection and copies the data directory in one step of the core, as a kill at this moment would.
+  /// Ends the connection and copies the data directory in one step of the core. The copy is what a kill at
+  /// this time would leave.
   fileprivate func killedData(from folder: DataFolder) async throws -> DataFolder {
     let copy = try DataFolder()
     let repository = ref.repository
@@ -284,7 +291,8 @@ struct ConvergenceTests {
   }()
 
   @Test(
-    "clients with offline spells, kills and restarts converge with the server, and lose and repeat no write")
+    "clients with offline periods, kills and restarts converge with the server, without lost or repeated writes"
+  )
   func programs() async throws {
     for seed in ConvergenceTests.seeds { try await Program.run(seed) }
   }

@@ -1,5 +1,5 @@
-// Tests database URLs, references, queries and settings. Programming errors trap (end the process), so each
-// of these cases runs in its own process.
+// Tests databases and references: URLs, queries and settings. Programming errors trap, so each of these cases
+// runs in a separate process.
 
 import FirebaseCore
 import Foundation
@@ -13,7 +13,7 @@ import Testing
 @Suite("Database and references", .timeLimit(.minutes(10)))
 struct DatabaseTests {
   @Test(
-    "a URL gives host, port, transport security and namespace",
+    "a URL is parsed to host, port, transport security and namespace",
     arguments: [
       (
         "https://shop-default-rtdb.firebaseio.com", "shop-default-rtdb.firebaseio.com", nil, true,
@@ -68,12 +68,12 @@ struct DatabaseTests {
     #expect(ref.optionalRepository?.endpoint.namespace == "shop-default-rtdb")
     _ = await app.delete()
     FirebaseApp.configure(name: name, options: FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1"))
-    let again = try #require(FirebaseApp.app(name: name))
-    #expect(Database.database(app: again, url: "https://shop-default-rtdb.firebaseio.com") !== database)
-    _ = await again.delete()
+    let recreated = try #require(FirebaseApp.app(name: name))
+    #expect(Database.database(app: recreated, url: "https://shop-default-rtdb.firebaseio.com") !== database)
+    _ = await recreated.delete()
   }
 
-  @Test("references navigate the tree and know their location")
+  @Test("references navigate the tree and return their locations")
   func references() async throws {
     let client = try Client.offline()
     let ref = client.ref.child("a/b").child("ć d")
@@ -92,7 +92,7 @@ struct DatabaseTests {
     await client.close()
   }
 
-  @Test("a reference's URL gives an equal reference again, for any keys")
+  @Test("a reference made from another reference's URL has the same location, for any keys")
   func urls() async throws {
     let client = try Client.offline()
     var random = SeededGenerator(seed: 5)
@@ -105,8 +105,8 @@ struct DatabaseTests {
         (0..<1 + random.below(5)).map { _ in alphabet[random.below(alphabet.count)] }.joined()
       }
       let ref = client.ref.child(keys.joined(separator: "/"))
-      let back = client.database.reference(fromURL: ref.url)
-      #expect(back.path == ref.path && back.url == ref.url, "\(ref.url)")
+      let parsed = client.database.reference(fromURL: ref.url)
+      #expect(parsed.path == ref.path && parsed.url == ref.url, "\(ref.url)")
     }
     await client.close()
   }
@@ -121,7 +121,7 @@ struct DatabaseTests {
     await client.close()
   }
 
-  @Test("queries build the protocol's parameters, whatever the order of calls")
+  @Test("queries build the protocol's parameters, independent of the order of calls")
   func queries() async throws {
     let client = try Client.offline()
     let ref = client.ref
@@ -141,7 +141,7 @@ struct DatabaseTests {
     await client.close()
   }
 
-  /// Configures an app and returns its offline database, for tests in their own process.
+  /// Configures an app and returns its offline database, for tests in a separate process.
   static func database() -> Database {
     let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
     options.projectID = "p"
@@ -198,7 +198,7 @@ struct DatabaseTests {
       })
   }
 
-  @Test("settings out of range trap, and others are kept")
+  @Test("settings out of range trap, and valid settings are stored")
   func settings() async throws {
     let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
     options.projectID = "p"
@@ -234,7 +234,7 @@ struct DatabaseTests {
       await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
         Self.database().reference(withPath: "a#b")
       })
-    // An empty id must not address the parent list.
+    // An empty ID must not refer to the parent list.
     expectTrap(
       "InvalidPathValidation",
       await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
@@ -282,7 +282,7 @@ struct DatabaseTests {
       })
   }
 
-  @Test("invalid queries trap, whatever the order of calls")
+  @Test("invalid queries trap, independent of the order of calls")
   func illegalQueries() async {
     expectTrap(
       "InvalidQueryParameter",
@@ -341,7 +341,7 @@ struct DatabaseTests {
       })
   }
 
-  /// Checks that a process ended because of the condition that Apple's SDK gives this name.
+  /// Checks that a process ended because of the error that has this name in Google's SDK.
   private func expectTrap(
     _ name: String, _ result: ExitTest.Result?, location: SourceLocation = #_sourceLocation
   ) {

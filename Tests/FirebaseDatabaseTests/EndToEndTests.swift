@@ -1,4 +1,4 @@
-// Tests the Realtime Database client with a real server in the same process, over real sockets.
+// Tests the Realtime Database client and a real server end to end, in one process and over real sockets.
 
 import Dispatch
 import FirebaseCore
@@ -19,7 +19,7 @@ struct TestServer {
   let server: HearthServer
   let port: Int
 
-  /// Starts a server. The default is memory storage and a free port.
+  /// Starts a server, by default with memory storage and a free port.
   static func start(directory: String? = nil, port: Int = 0) async throws -> TestServer {
     var configuration = HearthConfiguration.forTesting(
       storage: directory.map { .directory($0) } ?? .ephemeral)
@@ -83,7 +83,7 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
-  @Test("a write causes one event, which neither its push nor its response repeats")
+  @Test("a write causes one event, and its push and its response cause no further event")
   func oneEventPerWrite() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(1)
@@ -229,7 +229,7 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
-  @Test("a filtered read does not make the client believe that it knows the complete location")
+  @Test("a filtered read is not cached as the complete location")
   func filteredGet() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(1)
@@ -261,7 +261,7 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
-  @Test("long messages are split into frames at any character boundary")
+  @Test("long messages are split into frames, also between the bytes of a character")
   func longMessages() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)
@@ -292,7 +292,7 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
-  @Test("a location with keepSynced remains readable offline")
+  @Test("a location that is kept synchronized is readable offline")
   func keepSynced() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)
@@ -300,8 +300,8 @@ struct EndToEndTests {
     let ref = clients[1].ref.child("kept")
     ref.keepSynced(true)
     ref.keepSynced(true)
-    // The server answers a connection's requests in order. So this write's response follows that of the
-    // listen.
+    // The server responds to a connection's requests in order. So this write's response follows the response
+    // to the listen.
     try await clients[1].ref.child("other").setValue(1)
     clients[1].database.goOffline()
     #expect(try await ref.recordValues().next() == #"{"a":1}"#)
@@ -391,7 +391,7 @@ struct EndToEndTests {
     let client = try Client(port: server.port, namespace: namespace)
     try await client.ref.child("c").setValue(0)
     client.ref.keepSynced(true)
-    // Its response follows that of the listen.
+    // The response to this write follows the response to the listen.
     try await client.ref.child("marker").setValue(1)
     let address = try #require(URL(string: "http://127.0.0.1:\(server.port)/c.json?ns=\(namespace)"))
     let outcomes = Recorder<String>()
@@ -405,7 +405,8 @@ struct EndToEndTests {
           guard case .int(let count)? = node.descendant("c").leafValue else { return .abort }
           return .commit(node.setting("c", to: .leaf(.int(count + 1))))
         }, completion: { outcomes.record("root \($0.isCommitted)") })
-      // The first transaction is sent when this step ends. So this change arrives before its response.
+      // The first transaction is sent when this step ends. So this change arrives before the transaction's
+      // response.
       var request = URLRequest(url: address)
       request.httpMethod = "PUT"
       request.httpBody = Data("10".utf8)
@@ -438,7 +439,7 @@ struct EndToEndTests {
     await server.stop(clients)
   }
 
-  @Test("the guides' code for lists, transactions and increments works as described")
+  @Test("the code of Firebase's guides for lists, transactions and increments works as described")
   func guides() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)
@@ -472,7 +473,7 @@ struct EndToEndTests {
     comments.listen()
     let key = try #require(comments.append(text: "first"))
     #expect(try await log.next() == "insert [[1, 0]]")
-    // The first client shows its comment immediately; the other client waits until the comment is stored.
+    // The first client shows its comment immediately. The other client must wait until the comment is stored.
     let comment = clients[1].ref.child("post-comments/post-1/\(key)")
     let seen = comment.recordValues()
     #expect(try await seen.first { $0.contains("first") }.contains("first"))

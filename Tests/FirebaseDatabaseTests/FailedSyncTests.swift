@@ -1,4 +1,4 @@
-// Tests a cache whose file cannot be synced to the disk: the app receives an error, and a new file takes its place.
+// Tests failed syncs of the cache file: the app receives an error, and a new file replaces the old one.
 
 import Foundation
 import Locking
@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-/// A replacement for syncs, which does nothing and fails for chosen files.
+/// A replacement for the function that syncs files. It does not sync, and fails for chosen files.
 final class FailingDisk: Sendable {
   struct State {
     var failingSuffixes: [String] = []
@@ -27,10 +27,10 @@ final class FailingDisk: Sendable {
   /// Makes the syncs of files with these suffixes fail.
   func fail(_ suffixes: String...) { state.withLock { $0.failingSuffixes = suffixes } }
 
-  /// Makes one sync fail, after some that succeed.
+  /// Makes one sync fail after a number of successful syncs.
   func failOnce(after count: Int) { state.withLock { $0.syncsUntilFailure = count } }
 
-  /// Copies the folder at each sync from now on, as a kill at this moment would leave it.
+  /// Copies the folder at each sync from now on. The copy is what a kill at this time would leave.
   func watch() { state.withLock { $0.isWatched = true } }
 
   var sync: LogSync.Sync {
@@ -86,7 +86,7 @@ struct FailedSyncTests {
     let disk = FailingDisk(folder)
     let (fixture, source) = FailedSyncTests.failed(disk)
     let number = try FileManager.default.attributesOfItem(atPath: folder.file.path)[.systemFileNumber] as? Int
-    #expect(source.retries == [0], "an idle app too")
+    #expect(source.retries == [0], "a retry is also scheduled for an idle app")
     fixture.storage.retry()
     #expect(fixture.codes == [CachePersistenceError.unsynced.rawValue])
     #expect(source.retries == [0, 0])
@@ -100,12 +100,12 @@ struct FailedSyncTests {
     fixture.storage.close()
     #expect(fixture.codes.count == 1 && source.retries.count == 2)
     #expect(try files(in: folder, suffix: "").count == 2, "the file and its lock")
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [3, 4])
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [3, 4])
+    reopened.storage.close()
   }
 
-  @Test("while no sync succeeds the app gets one error, and attempts have growing delays")
+  @Test("while every sync fails, the app gets one error and the attempts have growing delays")
   func failingDisk() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -118,12 +118,12 @@ struct FailedSyncTests {
     #expect(fixture.codes == [CachePersistenceError.unsynced.rawValue])
     disk.fail()
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [3], "closing is one more attempt")
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [3], "closing is one more attempt")
+    reopened.storage.close()
   }
 
-  @Test("a process that ends while the new file is written finds every pending write at the next start")
+  @Test("if the process ends while the new file is written, the next start finds every pending write")
   func interrupted() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -139,12 +139,12 @@ struct FailedSyncTests {
     fixture.storage.close()
     for (moment, copy) in copies.enumerated() {
       defer { copy.remove() }
-      let again = StorageFixture(copy)
-      #expect(again.storage.restore().map(\.id) == [3], "moment \(moment)")
-      #expect(again.codes.isEmpty, "moment \(moment)")
-      again.storage.append(FailedSyncTests.later)
-      again.storage.commit()
-      again.storage.close()
+      let reopened = StorageFixture(copy)
+      #expect(reopened.storage.restore().map(\.id) == [3], "moment \(moment)")
+      #expect(reopened.codes.isEmpty, "moment \(moment)")
+      reopened.storage.append(FailedSyncTests.later)
+      reopened.storage.commit()
+      reopened.storage.close()
       #expect(try files(in: copy, suffix: "").count == 2, "the file and its lock")
       let third = StorageFixture(copy)
       #expect(third.storage.restore().map(\.id) == [3, 4], "moment \(moment)")
@@ -152,7 +152,7 @@ struct FailedSyncTests {
     }
   }
 
-  @Test("no other process can use the cache while a new file takes the place of the old one")
+  @Test("no other process can use the cache while a new file replaces the old one")
   func exclusiveReplacement() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -175,12 +175,12 @@ struct FailedSyncTests {
     #expect(source.retries.count == 2)
     #expect(fixture.storage.load(.default, at: "list").node == .leaf(.int(5)))
     fixture.storage.close()
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [3])
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [3])
+    reopened.storage.close()
   }
 
-  @Test("a log that was removed while the file is open counts as a failed sync")
+  @Test("the removal of the log of an open file counts as a failed sync")
   func removedLog() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -197,8 +197,8 @@ struct FailedSyncTests {
     fixture.storage.commit()
     fixture.storage.close()
     #expect(fixture.codes == [CachePersistenceError.unsynced.rawValue])
-    let again = StorageFixture(folder)
-    #expect(again.storage.restore().map(\.id) == [3, 4])
-    again.storage.close()
+    let reopened = StorageFixture(folder)
+    #expect(reopened.storage.restore().map(\.id) == [3, 4])
+    reopened.storage.close()
   }
 }

@@ -1,7 +1,7 @@
 // swift-format-ignore-file
 
-// Code of the Realtime Database guides, unchanged. The file compiles only if the SDK is source-compatible, and
-// EndToEndTests checks that the code works as the guides describe.
+// Code of Firebase's Realtime Database guides, unchanged. The file compiles only if the SDK is
+// source-compatible. EndToEndTests checks that the code works as the guides describe.
 
 import Dispatch
 import FirebaseCore

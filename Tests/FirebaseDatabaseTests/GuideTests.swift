@@ -1,5 +1,5 @@
 // Tests behaviour that Firebase's guides describe for lists and observers, with a real server. Also tests
-// connecting to servers that are hard to reach.
+// connections to servers that respond slowly or have several addresses.
 
 import Dispatch
 import FirebaseCore
@@ -46,7 +46,7 @@ struct GuideTests {
     await server.stop([])
   }
 
-  @Test("a server that accepts and never responds causes a timeout")
+  @Test("a server that accepts a connection and never responds causes a timeout")
   func handshakeTimeout() async throws {
     let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .bind(host: "127.0.0.1", port: 0).get()
@@ -63,13 +63,13 @@ struct GuideTests {
   }
 
   @Test(
-    "the client connects to an emulator at localhost, and at the IPv6 loopback address with and without brackets"
+    "the client connects to an emulator at localhost and at the IPv6 loopback address, with or without brackets"
   )
   func emulatorNames() async throws {
     let server = try await TestServer.start()
     let client = try Client(port: 9, namespace: "demo-names")
     client.database.useEmulator(withHost: "localhost", port: server.port)
-    // The short deadline makes the test fail quickly on a machine that does not resolve localhost.
+    // The short timeout makes the test fail quickly on a machine that does not resolve localhost.
     try await within(10, "a write to localhost") { [ref = client.ref] in
       _ = try await ref.child("a").setValue(1)
     }
@@ -82,7 +82,7 @@ struct GuideTests {
     }
   }
 
-  @Test("auto ids order a list, also those that are created offline")
+  @Test("auto ids order a list, including auto ids that were created offline")
   func autoIDs() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)
@@ -127,7 +127,7 @@ struct GuideTests {
     await server.stop(clients)
   }
 
-  @Test("removing by handle removes one observer; removing all observers keeps those of children")
+  @Test("removing by handle removes one observer; removing all observers keeps observers of children")
   func removal() async throws {
     let server = try await TestServer.start()
     let clients = try server.clients(2)

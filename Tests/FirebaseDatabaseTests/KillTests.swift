@@ -1,4 +1,5 @@
-// Tests that a client reconnects to a server whose process was killed, and restores its writes and listens.
+// Tests a client whose server process is killed and started again: it reconnects, and restores its writes and
+// listens.
 
 import FirebaseCore
 import Foundation
@@ -6,7 +7,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-/// A server process. It runs the command next to the test bundle, or the one that HEARTH_BIN names.
+/// A server process. It runs the executable next to the test bundle, or the executable that HEARTH_BIN names.
 private struct Server {
   let process = Process()
   let port: Int

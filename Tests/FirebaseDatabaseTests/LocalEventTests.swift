@@ -1,5 +1,4 @@
-// Tests the events that the client computes locally, before any response of a server. Every test runs
-// offline.
+// Tests the events that the client computes locally, before the server responds. Every test runs offline.
 
 import Dispatch
 import FirebaseCore
@@ -24,7 +23,7 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("events come in the order removed, added, moved, changed, value, and name the preceding sibling")
+  @Test("events arrive in the order removed, added, moved, changed, value, with the preceding sibling's key")
   func eventOrder() async throws {
     let client = try Client.offline()
     let list = client.ref.child("list")
@@ -59,7 +58,8 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("a limited query's window follows its children, and events for removals precede those for additions")
+  @Test(
+    "a limited query's window is updated when children change, and removal events precede addition events")
   func limitedQuery() async throws {
     let client = try Client.offline()
     let log = client.ref.child("log")
@@ -183,7 +183,7 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("offline transactions of one location share one observer, which the last of them removes")
+  @Test("offline transactions of one location share one observer, and the last of them removes it")
   func transactionObserver() async throws {
     let client = try Client.offline()
     let ref = client.ref.child("counter")
@@ -193,7 +193,7 @@ struct LocalEventTests {
         return .success(withValue: data)
       }
     }
-    /// The numbers of the transactions' observers and of the location's listens.
+    /// The number of the transactions' observers, and the number of listens at the location.
     func counts() async -> [Int] {
       await withCheckedContinuation { continuation in
         client.ref.repository.enqueue { repository in
@@ -210,10 +210,11 @@ struct LocalEventTests {
       repository.handle(.listenAnswered(listen, warnings: [], .permissionDenied))
     }
     ref.startTransaction { .success(withValue: $0) }
-    #expect(await counts() == [1, 1], "the server ended the listen, so that a new one starts")
+    #expect(
+      await counts() == [1, 1], "the server ended the listen, so the next transaction starts a new one")
     ref.put(0)
     await client.settle()
-    #expect(await counts() == [0, 0], "the write has cancelled all of them")
+    #expect(await counts() == [0, 0], "the write has cancelled all transactions")
     await client.close()
   }
 
@@ -237,7 +238,7 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("a transaction that ran on the result of a cancelled one runs again")
+  @Test("a transaction that used the result of a cancelled transaction runs again")
   func rerunAfterOverride() async throws {
     let client = try Client.offline()
     let ref = client.ref.child("t")
@@ -272,7 +273,7 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("deleting the app leaves pending writes without an outcome and ends every waiting task")
+  @Test("after the app is deleted, pending writes have an unknown outcome and every waiting task ends")
   func deletion() async throws {
     let client = try Client.offline()
     let ref = client.ref.child("x")
@@ -295,7 +296,7 @@ struct LocalEventTests {
     #expect(outcome.recorded.isEmpty)
   }
 
-  @Test("a database of a deleted app is not cached, and its requests fail")
+  @Test("a database of a deleted app is not stored as an instance, and its requests fail")
   func deletedApp() async throws {
     let client = try Client.offline()
     await client.close()
@@ -372,7 +373,7 @@ struct LocalEventTests {
     _ = await app.delete()
   }
 
-  @Test("snapshots are an async sequence")
+  @Test("snapshots are delivered as an async sequence")
   func sequence() async throws {
     let client = try Client.offline()
     let ref = client.ref.child("x")
@@ -385,7 +386,7 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("the server's warning about a missing index names the rule to add")
+  @Test("the warning about a missing index contains the rule to add")
   func missingIndex() async throws {
     let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
       let client = try Client.offline()

@@ -1,6 +1,6 @@
 // Tests the client on an unreliable network. A relay between client and server delays responses, breaks
-// connections, and counts the bytes that a reconnecting client receives. The tests call the client behind the
-// relay Alice.
+// connections, and counts the bytes that a reconnecting client receives. In the tests, Alice is the client
+// that connects through the relay, and Bob connects directly.
 
 import FirebaseCore
 import Foundation
@@ -32,18 +32,18 @@ private struct RelayedNetwork {
       connected: connected)
   }
 
-  /// Breaks Alice's connection and refuses new ones.
+  /// Breaks Alice's connection and rejects new ones.
   func disconnect() async throws {
     relay.cut(refusing: true)
     _ = try await connected.first(within: 60, "the loss of the connection") { $0 == "false" }
   }
 
-  /// Lets Alice reconnect, and waits until her listens have responses; a connection's requests are served in
-  /// order.
+  /// Lets Alice reconnect, and waits until her listens have responses. The server handles the requests of a
+  /// connection in order.
   ///
-  /// - Parameter afterBackoff: Waits for the back-off before the next attempt. The back-off grows with every
-  /// disconnection, because these connections are too short to count as healthy. Going online connects
-  /// immediately.
+  /// - Parameter afterBackoff: whether to wait for the back-off before the next attempt. The back-off grows
+  ///   with every disconnection, because these connections are too short to count as healthy. Otherwise the
+  ///   client goes online, which connects immediately.
   func reconnect(afterBackoff: Bool = false) async throws {
     relay.accept()
     if !afterBackoff {
@@ -77,7 +77,7 @@ struct NetworkTests {
     let other = network.bob.ref.child("x").recordValues()
     #expect(
       try await other.first { $0 == "1" } == "1",
-      "the server has stored the value, and its response is held back")
+      "the server has stored the value, and the relay delays its response")
     #expect(completed.recorded.isEmpty)
     network.relay.release()
     #expect(try await completed.next() == "stored")
@@ -85,7 +85,7 @@ struct NetworkTests {
     await network.stop()
   }
 
-  @Test("after a reconnection an observer receives exactly the changes")
+  @Test("after a reconnection an observer receives only the changes")
   func changesWhileDisconnected() async throws {
     let network = try await RelayedNetwork.make()
     let list = network.bob.ref.child("list")
@@ -124,7 +124,7 @@ struct NetworkTests {
   }
 
   @Test(
-    "a disconnection fails a transaction in flight, and an unsent one is sent later")
+    "a disconnection fails a transaction in flight, and an unsent transaction is sent later")
   func transactions() async throws {
     let network = try await RelayedNetwork.make()
     let sent = network.alice.ref.child("sent")
@@ -156,26 +156,26 @@ struct NetworkTests {
   func onDisconnectAfterLoss() async throws {
     let network = try await RelayedNetwork.make()
     let state = network.alice.ref.child("state")
-    let own = state.recordValues()
+    let values = state.recordValues()
     let other = network.bob.ref.child("state").recordValues()
     try await state.setValue(["on": true])
     try await state.onDisconnectUpdateChildValues(["on": false, "left": 1])
     try await network.disconnect()
     let expected = #"{"left":1,"on":false}"#
     #expect(try await other.first(within: 60) { $0 == expected } == expected)
-    #expect(try await own.first { $0 == expected } == expected)
+    #expect(try await values.first { $0 == expected } == expected)
     try await network.reconnect()
     try await state.setValue(["on": true])
     try await network.disconnect()
     try await network.reconnect()
     #expect(
       try await network.bob.ref.child("state").getData().childSnapshot(forPath: "on").value as? Bool == true,
-      "onDisconnect writes apply to one connection")
+      "onDisconnect writes apply to only one connection")
     await network.stop()
   }
 
   @Test(
-    "an event with a server value's estimate is followed by one with the real value only if they differ")
+    "an event with an estimated server value is followed by a second event only if the real value differs")
   func estimatedValues() async throws {
     let network = try await RelayedNetwork.make()
     let local = network.alice.ref.child("n")
@@ -195,7 +195,7 @@ struct NetworkTests {
     await network.stop()
   }
 
-  @Test("transactions that were pending while offline are stored in order by one write")
+  @Test("transactions that were pending while offline run in order and are stored by one write")
   func batches() async throws {
     let network = try await RelayedNetwork.make()
     try await network.alice.ref.child("marker").setValue(1)
@@ -222,7 +222,7 @@ struct NetworkTests {
     await network.stop()
   }
 
-  @Test("resuming a large listen transfers nothing if the value is unchanged, else only the changed ranges")
+  @Test("resuming a large listen transfers only the changed ranges, and nothing if the value is unchanged")
   func resumeCost() async throws {
     let network = try await RelayedNetwork.make()
     let list = network.bob.ref.child("list")
@@ -253,7 +253,8 @@ struct NetworkTests {
     #expect(last.contains("changed") && !last.contains(#""item3":"#))
     #expect(last == canonicalJSON(try await list.getData().value))
 
-    // Changes the priority of the list itself. In the compound hash's order it follows every key of the list.
+    // Changes the priority of the list. In the order of the compound hash the priority follows every key of
+    // the list.
     try await network.disconnect()
     try await list.setPriority(7)
     try await network.reconnect()
@@ -265,7 +266,8 @@ struct NetworkTests {
   }
 
   @Test(
-    "after a reconnection the client has the server's value, whatever changed meanwhile", arguments: 0..<4)
+    "after a reconnection the client has the server's value, after any changes in the meantime",
+    arguments: 0..<4)
   func resumesAnyChange(seed: Int) async throws {
     let network = try await RelayedNetwork.make()
     var random = RandomNodes(seed: UInt64(seed) &+ 40)

@@ -1,5 +1,5 @@
-// Tests overlapping queries at one location while two clients write randomly. Applying each query's events in
-// order must give the query's result.
+// Tests overlapping queries at one location while two clients write randomly. Applying a query's events in
+// order must produce the query's result.
 
 import FirebaseCore
 import Foundation
@@ -89,14 +89,14 @@ struct OverlapTests {
   }
 
   @Test(
-    "each query ends with the server's result, and applying its events gives the same result",
+    "each query ends with the server's result, and applying its events produces the same result",
     arguments: 0..<6)
   func convergence(seed: Int) async throws {
     var random = RandomNodes(seed: UInt64(seed) &+ 900)
     let server = try await TestServer.start()
     let namespace = "overlap-\(seed)"
     let rules = #"{"rules":{".read":true,".write":true,"list":{".indexOn":["rank",".value"]}}}"#
-    // Without an index the client filters all children itself.
+    // Without an index the server sends all children and the client filters them.
     if seed % 2 == 0 { try await server.publish(rules: rules, in: namespace) }
     let clients = try server.clients(3, in: namespace)
     let (alice, bob) = (clients[0].ref.child("list"), clients[1].ref.child("list"))
@@ -120,7 +120,7 @@ struct OverlapTests {
       if random.below(12) == 0, !replays.isEmpty {
         let removed = replays.remove(at: random.below(replays.count))
         removed.query.removeAllObservers()
-        // Removing all observers of a plain reference removes every query of its location.
+        // Removing all observers of a reference removes every query of its location.
         let location = removed.query.path
         if removed.query.spec.isDefault { replays.removeAll { $0.query.path == location } }
       }
@@ -134,8 +134,8 @@ struct OverlapTests {
       }
       if random.below(5) == 0 { _ = try await writer.child("k7").getData() }
     }
-    // A connection's responses and pushes are in order. So the response to each client's last write follows
-    // all its earlier responses and pushes.
+    // A connection's responses and pushes arrive in order. So the response to each client's last write
+    // follows all its earlier responses and pushes.
     for client in clients { try await client.ref.child("marker").setValue(ServerValue.increment(1)) }
     let settled = clients[0].ref.child("settled").recordValues()
     for n in 0..<30 where n == 0 || clients.contains(where: { $0.database.hasPendingTransactions }) {
@@ -144,7 +144,7 @@ struct OverlapTests {
     }
     try await clients[1].ref.child("settled").setValue("end")
     _ = try await settled.first { $0 == #""end""# }
-    // The final reads require the index, unlike listens.
+    // Unlike listens, the final reads require the index.
     try await server.publish(rules: rules, in: namespace)
     for replay in replays {
       let fresh = try await query(like: replay.query, on: clients[2]).getData()

@@ -1,4 +1,4 @@
-// Helpers of the tests of the cache on disk: data directories, clients with persistence, and simulated kills.
+// Support for tests of the cache on disk: data directories, clients with persistence, and simulated kills.
 
 import FirebaseCore
 import Foundation
@@ -19,7 +19,7 @@ struct DataFolder {
     try? FileManager.default.removeItem(at: url)
   }
 
-  /// A file for a storage that no client uses.
+  /// A file for a storage without a client.
   var file: URL { url.appendingPathComponent("cache.sqlite") }
 }
 
@@ -30,7 +30,7 @@ extension Client {
   static func persistent(
     in folder: DataFolder, name: String = "persistent", port: Int = 9, namespace: String, skew: Int64 = 0
   ) throws -> Client {
-    // A deleted app frees its name.
+    // Deleting an app makes its name available.
     let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
     FirebaseApp.configure(name: name, options: options)
     let app = try #require(FirebaseApp.app(name: name))
@@ -41,7 +41,7 @@ extension Client {
     return client
   }
 
-  /// Waits until the core has done everything that was requested before.
+  /// Waits until the core has handled all earlier requests.
   func settle() async {
     await withCheckedContinuation { continuation in
       ref.repository.enqueue { _ in continuation.resume() }
@@ -51,7 +51,8 @@ extension Client {
     }
   }
 
-  /// Copies the data directory between two steps of the core, as a kill at this moment would leave it.
+  /// Copies the data directory between two steps of the core. The copy is what a kill at this time would
+  /// leave.
   func copyData(from folder: DataFolder) async throws -> DataFolder {
     let copy = try DataFolder()
     await settle()
@@ -66,7 +67,7 @@ extension Client {
   }
 }
 
-/// The files below a folder with a suffix.
+/// The files with a suffix, below a folder.
 func files(in folder: DataFolder, suffix: String) throws -> [URL] {
   let all = try FileManager.default.subpathsOfDirectory(atPath: folder.url.path)
   return all.filter { $0.hasSuffix(suffix) }.map { folder.url.appendingPathComponent($0) }

@@ -1,4 +1,4 @@
-// Tests the cache on disk through clients and a real server: restarts, kills, and reading without a connection.
+// Tests persistence through clients and a real server: restarts, kills, and reads without a connection.
 
 import FirebaseCore
 import Foundation
@@ -13,7 +13,7 @@ import Testing
 struct PersistenceTests {
   private let namespace = "cache-\(UUID().uuidString.prefix(8).lowercased())"
 
-  @Test("pending writes survive a kill, apply locally at once, and are sent in their order")
+  @Test("pending writes survive a kill, apply locally at once, and are sent in order")
   func pendingWrites() async throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -85,7 +85,8 @@ struct PersistenceTests {
     await server.stop([other])
   }
 
-  @Test("after a restart without a connection, complete queries raise their events, also filtered ones")
+  @Test(
+    "after a restart without a connection, complete queries raise their events, including filtered queries")
   func offlineQueries() async throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -102,7 +103,7 @@ struct PersistenceTests {
     let window = #"{"b":{"rank":1},"c":{"rank":2}}"#
     _ = try await top(first).recordValues().first { $0 == window }
     _ = try await first.ref.child("room").recordValues().first { $0 == #"{"x":true,"y":[1,2,3]}"# }
-    // The window slides: "c" leaves and "e" enters.
+    // The window moves: "c" leaves it and "e" enters it.
     let slid = top(first).recordValues()
     _ = try await other.ref.child("list/e").setValue(["rank": 0])
     _ = try await slid.first { $0 == #"{"b":{"rank":1},"e":{"rank":0}}"# }
@@ -118,7 +119,9 @@ struct PersistenceTests {
     ]
     #expect(try await events.next(3).prefix(2) == expected[...])
     #expect(events.recorded.last?.value == #"{"b":{"rank":1},"e":{"rank":0}}"#)
-    #expect(try await second.ref.child("room/y").recordValues().next() == "[1,2,3]", "below a complete query")
+    #expect(
+      try await second.ref.child("room/y").recordValues().next() == "[1,2,3]",
+      "a location below a complete query")
     let single = await second.ref.child("room").observeSingleEventAndPreviousSiblingKey(of: .value)
     #expect(canonicalJSON(single.0.value) == #"{"x":true,"y":[1,2,3]}"#)
     await second.close()
@@ -200,12 +203,12 @@ struct PersistenceTests {
       }
     }
     #expect(stored.prefix(4) == ["unknown", "20", "unknown", "1"])
-    #expect(stored[4] != "unknown", "the time is known as well as the clock")
+    #expect(stored[4] != "unknown", "the timestamp is estimated from the clock")
     await second.close()
     await server.stop([other])
   }
 
-  @Test("an acknowledged write is not sent again after a kill, also while a listen waits for its data")
+  @Test("an acknowledged write is not sent again after a kill, even if a listen waits for its data")
   func acknowledgedDuringListen() async throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -215,7 +218,7 @@ struct PersistenceTests {
     _ = try await first.ref.child("a").setValue(0)
     await withCheckedContinuation { continuation in
       first.ref.repository.enqueue { repository in
-        // A listen whose answer never arrives.
+        // A listen that never receives a response.
         let listen = Listen(path: "never", query: .default, tag: nil)
         repository.connection.unansweredListens[listen] = .max
         continuation.resume()
@@ -228,7 +231,7 @@ struct PersistenceTests {
     }
     let copy = try await first.copyData(from: folder)
     defer { copy.remove() }
-    #expect(completed.recorded.isEmpty, "the observers' data comes first")
+    #expect(completed.recorded.isEmpty, "the observers receive the data first")
     await first.close()
     let second = try Client.persistent(in: copy, port: server.port, namespace: namespace)
     second.database.goOffline()
@@ -239,7 +242,7 @@ struct PersistenceTests {
     await server.stop([])
   }
 
-  @Test("an increment that the server executes on disconnection keeps the last known value in the cache")
+  @Test("after an increment on disconnection, the cache keeps the last known value")
   func disconnectIncrements() async throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -309,7 +312,7 @@ struct PersistenceTests {
     await server.stop([])
   }
 
-  @Test("a stored value equal to the server's is not sent again, and a different one is replaced")
+  @Test("the server does not resend a value that the client has stored, and replaces a different one")
   func resume() async throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -357,7 +360,7 @@ struct PersistenceTests {
   }
 
   @Test(
-    "a write is in the file before its event reaches the app, so that nothing is lost by suspension or a kill"
+    "a write is in the file before its event reaches the app, so that suspension or a kill loses nothing"
   )
   func commitsBeforeEvents() async throws {
     let folder = try DataFolder()
@@ -385,7 +388,7 @@ struct PersistenceTests {
     file.close()
   }
 
-  @Test("the file is below the data directory, by app and database, and only its owner can read it")
+  @Test("the file's path below the data directory contains app and database, and only its owner can read it")
   func location() async throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -406,7 +409,7 @@ struct PersistenceTests {
 }
 
 extension Client {
-  /// The number of writes that wait for an answer.
+  /// The number of writes that wait for a response.
   func pendingWriteCount() async -> Int {
     await withCheckedContinuation { continuation in
       ref.repository.enqueue { continuation.resume(returning: $0.connection.storedWrites.count) }

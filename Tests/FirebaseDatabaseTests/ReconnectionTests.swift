@@ -1,4 +1,5 @@
-// Tests the events after which a client connects before its back-off is over.
+// Tests reconnections before the end of the back-off, when the app comes to the foreground or the network
+// changes.
 
 import FirebaseCore
 import Foundation
@@ -9,7 +10,8 @@ import Testing
 
 @Suite("Reconnection", .timeLimit(.minutes(2)))
 struct ReconnectionTests {
-  /// A client whose next attempt to connect is at least nine seconds away, although the server is reachable again.
+  /// Makes a client whose next attempt to connect is at least nine seconds away, although the server is
+  /// reachable.
   private static func waitingClient(_ relay: Relay) async throws -> (Client, Recorder<String>) {
     let client = try Client(port: relay.port, namespace: "demo-reconnection")
     let connected = client.database.reference(withPath: ".info/connected").recordValues()
@@ -60,7 +62,7 @@ struct ReconnectionTests {
       await server.stop([])
     }
 
-    @Test("only messages about new addresses and routes count, and damaged ones are ignored")
+    @Test("only messages about new addresses and routes count, and invalid messages are ignored")
     func messages() {
       func message(_ type: UInt16, length: UInt32 = 16, size: Int = 16) -> [UInt8] {
         var bytes = withUnsafeBytes(of: length) { Array($0) } + withUnsafeBytes(of: type) { Array($0) }
@@ -83,9 +85,9 @@ struct ReconnectionTests {
   import Glibc
 
   extension NetworkAnnouncements {
-    /// Sends a message to this socket, which the kernel permits only to root.
+    /// Sends a message to this socket. The kernel allows this only to root.
     ///
-    /// - Returns: whether the kernel accepted it.
+    /// - Returns: whether the kernel accepted the message.
     fileprivate func simulate(_ type: UInt16) -> Bool {
       let sender = socket(AF_NETLINK, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
       guard sender >= 0 else { return false }

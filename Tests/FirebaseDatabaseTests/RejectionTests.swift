@@ -1,5 +1,5 @@
 // Tests rejections by the server: the client reverts writes, cancels and removes listeners, and reports the
-// errors of Firebase's SDKs.
+// same errors as Google's SDKs.
 
 import FirebaseCore
 import Foundation

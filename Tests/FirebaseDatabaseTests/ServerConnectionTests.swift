@@ -1,5 +1,5 @@
-// Tests `ServerConnection`, the connection's state machine, without sockets and a clock: the order of
-// requests, and the state that survives a lost connection.
+// Tests the server connection's state machine without sockets and without a clock: the order of requests, and
+// the state that survives a lost connection.
 
 import FirebaseCore
 import RealtimeModel
@@ -62,7 +62,7 @@ struct ServerConnectionTests {
       ])
   }
 
-  @Test("after a reconnection pending requests are sent with new numbers, and acknowledged ones are not")
+  @Test("after a reconnection unanswered requests are sent again with new numbers, and answered ones are not")
   func resend() throws {
     var connection = makeConnection()
     let first = try #require(openedGeneration(connection.takeActions()))
@@ -93,7 +93,7 @@ struct ServerConnectionTests {
       sentMessages(connection.takeActions()) == [#"{"t":"d","d":{"r":4,"a":"p","b":{"p":"/b","d":1}}}"#])
   }
 
-  @Test("a sent transaction fails with the connection and is not sent again")
+  @Test("a transaction in flight fails when the connection is lost, and is not sent again")
   func transactionsAreNotResent() throws {
     var connection = makeConnection()
     let first = try #require(openedGeneration(connection.takeActions()))
@@ -156,7 +156,7 @@ struct ServerConnectionTests {
   }
 
   @Test(
-    "when the app comes to the foreground or the network changes, a waiting client connects and the back-off starts again"
+    "when the app comes to the foreground or the network changes, a waiting client connects and resets its back-off"
   )
   func conditions() throws {
     var connection = makeConnection()
@@ -195,7 +195,9 @@ struct ServerConnectionTests {
     #expect(openedGeneration(connection.takeActions()) != nil)
   }
 
-  @Test("after a shutdown message the client does not reconnect; after a reset it connects to the named host")
+  @Test(
+    "after a shutdown message the client does not reconnect; after a reset it connects to the host in the message"
+  )
   func shutdownAndReset() throws {
     var connection = makeConnection()
     let first = try #require(openedGeneration(connection.takeActions()))
@@ -216,7 +218,7 @@ struct ServerConnectionTests {
     for case .retry in connection.takeActions() { Issue.record("a shut down client must not reconnect") }
   }
 
-  @Test("later connections use the host of the hello, until that host cannot be reached")
+  @Test("later connections use the host in the hello, until that host cannot be reached")
   func helloHost() throws {
     var connection = makeConnection()
     func host(_ actions: [ConnectionAction]) -> String? {
@@ -252,13 +254,13 @@ struct ServerConnectionTests {
     _ = connection.takeActions()
     connection.received(.control(.error("odd")), on: generation, at: 1)
     let notes = connection.takeActions().compactMap { action -> String? in
-      if case .report(.note(isError: true, let text)) = action { text } else { nil }
+      if case .report(.logMessage(isError: true, let text)) = action { text } else { nil }
     }
     #expect(notes == ["Server error: odd"] && connection.isConnected)
   }
 
-  /// Returns a connection whose listen at `/l` (request 2) offered a cached value for range merges.
-  private func connectionOffering(_ node: Node) throws -> (
+  /// Returns a connection whose listen at `/l` (request 2) sent the compound hash of a cached value.
+  private func connectionWithHashedListen(_ node: Node) throws -> (
     connection: ServerConnection, generation: Int, listen: Listen
   ) {
     var connection = makeConnection()
@@ -266,7 +268,7 @@ struct ServerConnectionTests {
     connection.received(hello(), on: generation, at: 0)
     let listen = Listen(path: "l", query: .default, tag: nil)
     connection.listen(listen)
-    connection.offered(node, by: listen, number: 2)
+    connection.recordHashedNode(node, of: listen, number: 2)
     _ = connection.takeActions()
     return (connection, generation, listen)
   }
@@ -280,9 +282,9 @@ struct ServerConnectionTests {
 
   private let cachedValue = Node.object([("a", .leaf(.int(1))), ("b", .leaf(.int(2))), ("c", .leaf(.int(3)))])
 
-  @Test("range merges replace parts of the offered value, and the tree receives the complete value")
+  @Test("range merges replace parts of the hashed value, and the tree receives the complete value")
   func rangeMerge() throws {
-    var (connection, generation, _) = try connectionOffering(cachedValue)
+    var (connection, generation, _) = try connectionWithHashedListen(cachedValue)
     let ranges = [
       RangeMergeFields(start: nil, end: "a", data: .empty),
       RangeMergeFields(start: "b", end: nil, data: .object([("d", .leaf(.int(4)))])),
@@ -290,23 +292,23 @@ struct ServerConnectionTests {
     connection.received(.push(.rangeMerge(path: "l", ranges: ranges, tag: nil)), on: generation, at: 1)
     let merged = Node.object([("b", .leaf(.int(2))), ("d", .leaf(.int(4)))])
     #expect(reportedValues(connection.takeActions()) == [merged])
-    // A second range merge builds on the first.
+    // A second range merge applies to the result of the first one.
     let more = [RangeMergeFields(start: "a", end: "b", data: .empty)]
     connection.received(.push(.rangeMerge(path: "l", ranges: more, tag: nil)), on: generation, at: 1)
     #expect(reportedValues(connection.takeActions()) == [.object([("d", .leaf(.int(4)))])])
     connection.received(.response(ServerResponse(2, .ok, .empty)), on: generation, at: 1)
     _ = connection.takeActions()
     connection.received(.push(.rangeMerge(path: "l", ranges: more, tag: nil)), on: generation, at: 1)
-    #expect(reportedValues(connection.takeActions()).isEmpty, "no listen accepts ranges any longer")
+    #expect(reportedValues(connection.takeActions()).isEmpty, "no listen accepts range merges any longer")
   }
 
   @Test("range merges for a cancelled listen do not affect its replacement")
   func staleRangeMerge() throws {
-    var (connection, generation, listen) = try connectionOffering(cachedValue)
+    var (connection, generation, listen) = try connectionWithHashedListen(cachedValue)
     connection.unlisten(listen)
     connection.listen(listen)
     let other = Node.object([("z", .leaf(.int(26)))])
-    connection.offered(other, by: listen, number: 4)
+    connection.recordHashedNode(other, of: listen, number: 4)
     _ = connection.takeActions()
     let first = [RangeMergeFields(start: nil, end: "a", data: .empty)]
     connection.received(.push(.rangeMerge(path: "l", ranges: first, tag: nil)), on: generation, at: 1)

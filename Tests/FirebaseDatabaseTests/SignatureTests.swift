@@ -1,4 +1,5 @@
-// Tests that public declarations have the types that apps rely on. Compiling this file is the test.
+// Tests the signatures of public declarations: they have the types that apps rely on. Compiling this file is
+// the test.
 
 import Dispatch
 import FirebaseCore
@@ -183,7 +184,7 @@ struct SignatureTests {
   }
 }
 
-/// A reference that records calls instead of writing, as tests of apps replace references.
+/// A reference that records calls instead of writing. Tests of apps replace references in this way.
 private final class RecordingReference: DatabaseReference, @unchecked Sendable {
   private(set) var calls: [String] = []
 

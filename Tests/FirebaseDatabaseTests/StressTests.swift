@@ -37,7 +37,7 @@ struct StressTests {
     await server.stop([client])
   }
 
-  @Test("removing an observer releases its closure, and removing the last one releases the query's data")
+  @Test("removing an observer releases its closure, and removing the last observer releases the query's data")
   func removedObserver() async throws {
     final class Captured: Sendable {}
     let server = try await TestServer.start()
@@ -66,7 +66,7 @@ struct StressTests {
         continuation.resume(
           returning: repository.tree.observedQueries.count + connection.listens.count
             + connection.sentListens.count + connection.unansweredListens.count
-            + repository.firedSingles.count)
+            + repository.deliveredSingleObservers.count)
       }
     }
     #expect(rest == 0)
@@ -150,7 +150,7 @@ struct StressTests {
     #"{"t":"d","d":{"a":"sd","b":{"msg":"m"}}}"#,
   ]
 
-  @Test("arbitrary server messages do not stop the client", arguments: 0..<2)
+  @Test("corrupted server messages do not stop the client", arguments: 0..<2)
   func arbitraryMessages(seed: UInt64) async throws {
     var random = SplitMix(seed: seed)
     let client = try Client.offline()

@@ -1,4 +1,4 @@
-// Helpers of the client's tests: clients with separate databases, recorders of events, and deadlines.
+// Support for the client's tests: clients with separate databases, recorders of events, and deadlines.
 
 import Dispatch
 import FirebaseCore
@@ -14,7 +14,7 @@ struct DeadlineExceeded: Error, CustomStringConvertible {
   let description: String
 }
 
-/// Records values from callbacks, and lets a test wait for them.
+/// Records values from callbacks. A test can wait for them.
 final class Recorder<Element: Sendable>: Sendable {
   private let stream: AsyncStream<Element>
   private let continuation: AsyncStream<Element>.Continuation
@@ -29,10 +29,10 @@ final class Recorder<Element: Sendable>: Sendable {
     continuation.yield(element)
   }
 
-  /// All values recorded so far.
+  /// All recorded values.
   var recorded: [Element] { all.withLock { $0 } }
 
-  /// Waits for the first matching value, including values that are already queued.
+  /// Waits for the first matching value. Values that are already queued are included.
   func first(
     within seconds: Double = 60, _ description: String = "an event",
     where matches: @escaping @Sendable (Element) -> Bool
@@ -86,7 +86,7 @@ func within<T: Sendable>(
   }
 }
 
-/// One app with its database and its own callback queue.
+/// One app with its database and a separate callback queue.
 struct Client {
   let app: FirebaseApp
   let database: Database
@@ -176,7 +176,7 @@ extension DatabaseQuery {
   }
 }
 
-// Overloads without completion. In async code Swift selects the async overload, so these have separate names.
+// Functions without completions. In async code Swift prefers the async overloads of the original names.
 extension DatabaseReference {
   func put(_ value: Any?) { setValue(value) }
   func put(_ value: Any?, priority: Any?) { setValue(value, andPriority: priority) }

@@ -1,6 +1,6 @@
-// Runs the public test vectors of the sync tree, the client's cache of listens and pending writes. The input
-// is listens, writes, pushes and acknowledgements; the output is events. Each vector runs at the root and
-// below another path.
+// Runs the public test vectors of the sync tree, which is the client's cache of listens and pending writes.
+// The input of a vector is listens, writes, pushes and acknowledgements. Its output is events. Each vector
+// runs at the root and below another path.
 
 import Foundation
 import JSON
@@ -76,7 +76,7 @@ struct SyncPointRunner {
     self.base = base
   }
 
-  /// Returns the differences from the vector.
+  /// Runs a vector and returns the differences from its expected events.
   mutating func run(_ vector: SyncPointCase) -> [String] {
     var problems: [String] = []
     for (index, step) in vector.steps.enumerated() {
@@ -136,7 +136,7 @@ struct SyncPointRunner {
     return ObserverRegistration(id: nextRegistration, interest: everything)
   }
 
-  /// Checks that no listen starts twice and that only started listens stop.
+  /// Returns an error for a listen that starts twice, or that stops without a start.
   private mutating func checkListens() -> [String] {
     tree.takeActions().compactMap { action in
       switch action {
@@ -178,7 +178,7 @@ struct SyncPointRunner {
   private func compare(_ expected: [ExpectedEvent], _ actual: [ExpectedEvent], isExact: Bool) -> String? {
     guard expected.count == actual.count else { return "expected \(expected), got \(actual)" }
     if isExact { return expected == actual ? nil : "expected \(expected), got \(actual)" }
-    // Events of one location are adjacent; within a location, the listeners' order is undefined.
+    // The events of one location are adjacent. Within a location, the order of the listeners is undefined.
     var rest = actual[...]
     var index = 0
     while index < expected.count {
@@ -200,7 +200,7 @@ struct VectorError: Error {
   init(_ reason: String) { self.reason = reason }
 }
 
-/// An event in the form of the vectors.
+/// An event in the format of the vectors.
 struct ExpectedEvent: Equatable, CustomStringConvertible {
   let type: String
   let path: Path

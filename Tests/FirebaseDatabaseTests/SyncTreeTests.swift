@@ -1,5 +1,5 @@
-// Tests the sync tree, the client's cache of listens and pending writes. These tests cover the listens that
-// it requests from the connection; SyncPointSpecTests covers its events.
+// Tests the sync tree, which is the client's cache of listens and pending writes. These tests check the
+// listens that it requests from the connection. SyncPointSpecTests checks its events.
 
 import RealtimeModel
 import Testing
@@ -25,7 +25,7 @@ struct SyncTreeTests {
   private let firstTwo = QuerySpec(limit: .first(2))
 
   @Test(
-    "a complete listen covers the listens below it; a query with only an order is a complete listen")
+    "a complete listen replaces the listens below it; a query with only an order is a complete listen")
   func coveredListens() {
     _ = tree.add(observer(1), at: "a", query: QuerySpec(ordering: .key))
     #expect(actions() == ["start /a all"])
@@ -35,7 +35,7 @@ struct SyncTreeTests {
     #expect(actions().isEmpty)
   }
 
-  @Test("a new complete listen stops the listens below it; on its removal these start before it stops")
+  @Test("a new complete listen stops the listens below it; on its removal they start before it stops")
   func shadowing() {
     _ = tree.add(observer(1), at: "a/b", query: .default)
     _ = tree.add(observer(2), at: "a/c", query: firstTwo)
@@ -58,7 +58,7 @@ struct SyncTreeTests {
     #expect(tree.applyServerOverwrite(at: "a", .object([("x", .leaf(.int(1)))]), tag: 2).count == 2)
   }
 
-  @Test("the response to a listen without data makes the empty value known")
+  @Test("after the response to a listen without data, the value is known to be empty")
   func listenComplete() {
     #expect(tree.add(observer(1), at: "a", query: .default).isEmpty)
     let events = tree.applyListenComplete(Listen(path: "a", query: .default, tag: nil))
@@ -106,7 +106,7 @@ struct SyncTreeTests {
     #expect(tree.acknowledgeWrite(1, isRevert: true).isEmpty)
   }
 
-  @Test("the input of a transaction contains invisible writes, except those that it excludes")
+  @Test("the input of a transaction contains invisible writes, except excluded ones")
   func transactionInput() {
     _ = tree.add(observer(1), at: "a", query: .default)
     _ = tree.applyServerOverwrite(at: "a", .leaf(.int(1)))
@@ -137,7 +137,7 @@ struct SyncTreeTests {
     }
   }
 
-  @Test("a merge that creates a location and its priority has both, at any depth")
+  @Test("a merge can create a location and its priority, at any depth")
   func mergeSetsPriority() {
     _ = tree.add(observer(1), at: "list", query: .default)
     _ = tree.applyServerOverwrite(at: "list", .empty)
@@ -155,7 +155,7 @@ struct SyncTreeTests {
     #expect(tree.completeNode(at: "list", query: .default) == after)
   }
 
-  @Test("overlapping writes combine by path, and the later one wins")
+  @Test("overlapping writes combine by path, and the later write overrides the earlier one")
   func overlays() {
     var overlay = WriteOverlay()
     overlay.write(.object([("x", .leaf(.int(1))), ("y", .leaf(.int(2)))]), at: "a")

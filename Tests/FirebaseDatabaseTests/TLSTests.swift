@@ -1,4 +1,5 @@
-// Tests the client over TLS. The server's certificate comes from an authority that the test creates.
+// Tests the client over TLS. The server's certificate is signed by a certificate authority that the test
+// creates.
 
 import FirebaseCore
 import Foundation

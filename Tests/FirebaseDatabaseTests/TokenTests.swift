@@ -1,4 +1,4 @@
-// Tests the tokens of a connection: its state machine, and a client with token providers against a server.
+// Tests the tokens of a connection: the state machine, and a client with token providers and a real server.
 
 import FirebaseCore
 import Foundation
@@ -13,7 +13,7 @@ import Testing
 
 @testable import FirebaseDatabase
 
-/// Provides the tokens of a list: the first one until a refresh is forced, then the next.
+/// Provides the tokens of a list: the first token until a refresh is forced, then the next one.
 private final class ListedTokens: TokenProvider {
   private let tokens: Guarded<[String]>
   let forced = Guarded(0)
@@ -32,8 +32,8 @@ private final class ListedTokens: TokenProvider {
   }
 }
 
-/// Lets a test answer each request for a token.
-private final class HeldTokens: TokenProvider {
+/// A token provider whose requests the test answers.
+private final class DelayedTokens: TokenProvider {
   typealias Answer = @Sendable (Result<String?, any Error>) -> Void
   let requests = Recorder<Answer>()
 
@@ -72,7 +72,7 @@ struct TokenTests {
   }
 
   /// Returns a connection that has received its hello after it fetched tokens.
-  private func greeted(
+  private func connectionAfterHello(
     auth: String?, appCheck: String? = nil
   ) throws -> (connection: ServerConnection, generation: Int, sent: [String]) {
     var connection = ServerConnection(seed: 1, statsName: "s", usesTokens: true)
@@ -99,7 +99,7 @@ struct TokenTests {
 
   @Test("requests wait until the server has accepted the token")
   func authenticatesFirst() throws {
-    var (connection, generation, sent) = try greeted(auth: "a.b.c")
+    var (connection, generation, sent) = try connectionAfterHello(auth: "a.b.c")
     #expect(sent == [#"{"t":"d","d":{"r":1,"a":"auth","b":{"cred":"a.b.c"}}}"#])
     #expect(!connection.isConnected)
     connection.received(.response(ServerResponse(1, .ok)), on: generation, at: 140)
@@ -109,20 +109,20 @@ struct TokenTests {
     #expect(times == [5_040], "the server's time at this moment")
   }
 
-  @Test("other credentials than JSON Web Tokens are sent as gauth, and App Check tokens before them")
+  @Test("credentials other than JSON Web Tokens are sent as gauth, after the App Check token")
   func actions() throws {
-    let sent = try greeted(auth: "owner", appCheck: "check").sent
+    let sent = try connectionAfterHello(auth: "owner", appCheck: "check").sent
     #expect(
       sent == [
         #"{"t":"d","d":{"r":1,"a":"appcheck","b":{"token":"check"}}}"#,
         #"{"t":"d","d":{"r":2,"a":"gauth","b":{"cred":"owner"}}}"#,
       ])
-    #expect(try greeted(auth: nil).sent.count == 2, "stats and the write")
+    #expect(try connectionAfterHello(auth: nil).sent.count == 2, "stats and the write")
   }
 
   @Test("a new token is sent on the open connection, and signing out sends unauth")
   func changes() throws {
-    var (connection, _, _) = try greeted(auth: nil)
+    var (connection, _, _) = try connectionAfterHello(auth: nil)
     connection.authChanged("a.b.c")
     connection.authChanged("a.b.c")
     #expect(sent(connection.takeActions()) == [#"{"t":"d","d":{"r":3,"a":"auth","b":{"cred":"a.b.c"}}}"#])
@@ -136,9 +136,9 @@ struct TokenTests {
   }
 
   @Test(
-    "a rejected token closes the connection; the next attempt forces a new token, and after three it is slow")
+    "after a rejected token the connection closes and a new token is forced; after three, attempts are slow")
   func rejectedToken() throws {
-    var (connection, generation, _) = try greeted(auth: "a.b.c")
+    var (connection, generation, _) = try connectionAfterHello(auth: "a.b.c")
     var delays: [Int64] = []
     for attempt in 1...4 {
       let isPush = attempt == 2
@@ -167,9 +167,9 @@ struct TokenTests {
     #expect(sent(connection.takeActions()).contains { $0.contains(#""a":"p""#) })
   }
 
-  @Test("a response to an earlier token does not count")
+  @Test("a response to an earlier token is ignored")
   func earlierResponse() throws {
-    var (connection, generation, _) = try greeted(auth: "a.b.c")
+    var (connection, generation, _) = try connectionAfterHello(auth: "a.b.c")
     connection.authChanged("d.e.f")
     _ = connection.takeActions()
     connection.received(
@@ -179,7 +179,8 @@ struct TokenTests {
     #expect(connection.isConnected)
   }
 
-  @Test("a token that cannot be fetched delays the attempt, and a revoked App Check token is fetched again")
+  @Test(
+    "a token that cannot be fetched delays the connection, and a revoked App Check token is fetched again")
   func failedFetch() throws {
     var connection = ServerConnection(seed: 1, statsName: "s", usesTokens: true)
     connection.connect()
@@ -187,7 +188,7 @@ struct TokenTests {
     var actions = connection.takeActions()
     #expect(actions.contains { if case .retry = $0 { true } else { false } })
     #expect(!actions.contains { if case .open = $0 { true } else { false } })
-    var (open, generation, _) = try greeted(auth: nil, appCheck: "old")
+    var (open, generation, _) = try connectionAfterHello(auth: nil, appCheck: "old")
     open.received(.push(.appCheckRevoked(.init(.expiredToken, "x"))), on: generation, at: 0)
     actions = open.takeActions()
     #expect(actions.contains { if case .refreshAppCheck = $0 { true } else { false } })
@@ -196,7 +197,7 @@ struct TokenTests {
     #expect(open.isConnected)
   }
 
-  @Test("the App Check token is a header of the request that opens the WebSocket")
+  @Test("the request that opens the WebSocket contains the App Check token as a header")
   func appCheckHeader() async throws {
     let texts = Recorder<String>()
     let server = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -220,7 +221,7 @@ struct TokenTests {
     try await server.close()
   }
 
-  @Test("a client's token reaches the server, a rejected one is refreshed, and signing out ends it")
+  @Test("the server receives a client's token, a rejected token is refreshed, and signing out removes it")
   func client() async throws {
     let server = try await TestServer.start()
     let client = try server.clients(1)[0]
@@ -238,11 +239,11 @@ struct TokenTests {
     await server.stop([client])
   }
 
-  @Test("a token that was fetched for one user is not sent after another user has signed in meanwhile")
+  @Test("a token that was fetched for one user is not sent after another user has signed in")
   func switchedUser() async throws {
     let server = try await TestServer.start()
     let client = try server.clients(1)[0]
-    let provider = HeldTokens()
+    let provider = DelayedTokens()
     let source = client.app.authTokenSource
     let ann = TokenState(userID: "ann", token: token(of: "ann"))
     source.register(provider, state: ann)

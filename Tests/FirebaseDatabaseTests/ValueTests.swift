@@ -1,4 +1,4 @@
-// Tests the conversion between app values and nodes: numbers and booleans inside `Any`, arrays, server
+// Tests the conversion of values between the app and nodes: numbers and booleans inside `Any`, arrays, server
 // values, priorities and invalid values.
 
 import FirebaseCore
@@ -35,7 +35,7 @@ struct ValueTests {
     #expect(try roundTrip(1.5) as? Double == 1.5)
   }
 
-  @Test("booleans stay booleans, also inside NSNumber and other wrappers")
+  @Test("booleans stay booleans, even inside NSNumber and other wrappers")
   func booleans() throws {
     for input in [true as Any, NSNumber(value: true), Optional(true) as Any] {
       let node = try ValueReader.node(input)
@@ -60,7 +60,7 @@ struct ValueTests {
     #expect(try roundTrip(nil) is NSNull)
   }
 
-  @Test("objects with index keys become arrays with NSNull in the gaps, and convert back")
+  @Test("objects whose keys are array indexes become arrays with NSNull in gaps, and convert back")
   func arrays() throws {
     let seats = try roundTrip(["ann", NSNull(), "cy"])
     #expect(canonicalJSON(seats) == #"["ann",null,"cy"]"#)
@@ -126,7 +126,7 @@ struct ValueTests {
     #expect(throws: InvalidValue.self) { try ValueReader.node(deep) }
   }
 
-  @Test("an update with a path and its ancestor is rejected, and both are named")
+  @Test("an update with a path and its ancestor is rejected with an error that contains both")
   func updates() throws {
     let changes = try ValueReader.changes(["a/b": 1, "c": NSNull(), "d/.priority": 3])
     #expect(changes.map(\.0.description) == ["a/b", "c", "d/.priority"])
@@ -165,7 +165,7 @@ struct ValueTests {
     #expect(data.value is NSNull && data.priority == nil)
   }
 
-  @Test("snapshots iterate in the query's order and descend by path")
+  @Test("snapshots iterate in the query's order, and give child snapshots by path")
   func snapshots() throws {
     let node = try ValueReader.node(["a": ["n": 2], "b": ["n": 1], "c": ["m": 1]])
     let snapshot = DataSnapshot(node: node, path: "list", ordering: .child("n"), repository: nil)

@@ -1,5 +1,5 @@
-// Tests the write tree against a model that lays every pending write again after each change, and its costs by counting
-// steps.
+// Tests the write tree against a model that applies every pending write again after each change. Tests its
+// costs by counting steps.
 
 import FirebaseCore
 import RealtimeModel
@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Write tree", .timeLimit(.minutes(10)))
 struct WriteTreeTests {
-  /// The pending writes in their order, without any index.
+  /// The model: the pending writes in order, without an index.
   private struct Model {
     var records: [WriteRecord] = []
 
@@ -73,7 +73,9 @@ struct WriteTreeTests {
         tree.overlay(at: .root).applied(to: server) == visible.applied(to: server),
         "seed \(seed), write \(id)")
       for path in WriteTreeTests.paths {
-        #expect(tree.shadow(at: path) == visible.completeNode(at: path), "seed \(seed), write \(id), \(path)")
+        #expect(
+          tree.shadowingWrite(at: path) == visible.completeNode(at: path),
+          "seed \(seed), write \(id), \(path)")
       }
       let excluded = Set(model.records.map(\.id).filter { _ in Bool.random(using: &random) })
       for path in WriteTreeTests.paths where !path.isPriority {
@@ -84,13 +86,13 @@ struct WriteTreeTests {
     }
   }
 
-  /// The patterns of pending writes whose cost must not depend on their number.
+  /// Patterns of pending writes. The cost of a write must not depend on the number of pending writes.
   enum Pattern: CaseIterable {
     case siblings, sameLocation, belowOneWrite, updates
   }
 
   @Test(
-    "adding and acknowledging a write takes as many steps with 8,000 pending writes as with 1,000",
+    "adding and acknowledging a write takes equally many steps with 1,000 and 8,000 pending writes",
     arguments: Pattern.allCases)
   func constantCost(_ pattern: Pattern) {
     func steps(_ count: Int) -> Double {
@@ -113,7 +115,8 @@ struct WriteTreeTests {
   }
 
   @Test(
-    "with observers of the parent, a new write applies no earlier write again", arguments: [false, true])
+    "a new write does not apply earlier writes again, with and without observers of the parent",
+    arguments: [false, true])
   func costOfSets(isObserved: Bool) async throws {
     func steps(_ count: Int) async throws -> Int {
       let client = try Client.offline()
@@ -133,7 +136,7 @@ struct WriteTreeTests {
     #expect(try await steps(2_000) == 2_000)
   }
 
-  @Test("a queue keeps its values through removals in any order", arguments: 0..<20)
+  @Test("after removals in any order, a pending queue contains the remaining values", arguments: 0..<20)
   func pendingQueue(seed: UInt64) {
     var random = SplitMix(seed: seed)
     var queue = PendingQueue<Int>()

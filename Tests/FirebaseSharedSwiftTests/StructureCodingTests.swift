@@ -1,4 +1,5 @@
-// FirebaseDataEncoder and FirebaseDataDecoder: round trips, coding strategies, and errors that name the coding path.
+// Tests structure coding with FirebaseDataEncoder and FirebaseDataDecoder: round trips, coding strategies,
+// and the coding paths in errors.
 
 import FirebaseSharedSwift
 import Foundation
@@ -115,7 +116,7 @@ private func decode<T: Decodable>(
     }
   }
 
-  @Test("dates follow every strategy")
+  @Test("dates are encoded and decoded with every strategy")
   func dates() throws {
     let date = Date(timeIntervalSince1970: 1_700_000_000)
     let formatter = DateFormatter()
@@ -152,7 +153,7 @@ private func decode<T: Decodable>(
   }
 
   @Test(
-    "snake case equals JSONEncoder's",
+    "conversion to snake case gives the same names as JSONEncoder",
     arguments: [
       ("userName", "user_name"), ("myURLProperty", "my_url_property"), ("x", "x"), ("aB", "a_b"),
     ])

@@ -1,4 +1,4 @@
-// The umbrella module together with a product's own import: shared names are not ambiguous.
+// Tests importing both the umbrella module and a product: names that both export are not ambiguous.
 
 import Firebase
 import FirebaseFirestore

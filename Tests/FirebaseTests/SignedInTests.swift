@@ -1,4 +1,5 @@
-// Both databases as the signed-in user: rules see the user of FirebaseAuth, and nobody after the sign-out.
+// Tests both databases with a signed-in user: rules receive the user of FirebaseAuth, and no user after the
+// sign-out.
 
 import Firebase
 import Foundation
@@ -26,8 +27,8 @@ private let treeRules = """
   }}
   """
 
-/// A server with rules for both databases, and an app of it.
-private struct Rulebook {
+/// A server with rules for both databases, and an app that uses it.
+private struct RulesFixture {
   let server: HearthServer
   let app: FirebaseApp
   let auth: Auth
@@ -105,69 +106,73 @@ private struct Rulebook {
 }
 
 @Suite("Signed-in databases", .timeLimit(.minutes(2))) struct SignedInTests {
-  @Test("both databases act as the signed-in user, and as nobody after the sign-out")
+  @Test("both databases act as the signed-in user, and without a user after the sign-out")
   func users() async throws {
-    let book = try await Rulebook()
-    #expect(try await book.mayWrite("users/lea") == (false, false))
-    try await book.auth.signIn(withCustomToken: #"{"uid":"lea"}"#)
-    #expect(try await book.mayWrite("users/lea") == (true, true))
-    #expect(try await book.mayWrite("users/tom") == (false, false))
-    try await book.auth.signIn(withCustomToken: #"{"uid":"tom"}"#)
-    #expect(try await book.mayWrite("users/tom") == (true, true))
-    #expect(try await book.mayWrite("users/lea") == (false, false))
-    try book.auth.signOut()
-    #expect(try await book.mayWrite("users/tom") == (false, false))
-    await book.close()
+    let fixture = try await RulesFixture()
+    #expect(try await fixture.mayWrite("users/lea") == (false, false))
+    try await fixture.auth.signIn(withCustomToken: #"{"uid":"lea"}"#)
+    #expect(try await fixture.mayWrite("users/lea") == (true, true))
+    #expect(try await fixture.mayWrite("users/tom") == (false, false))
+    try await fixture.auth.signIn(withCustomToken: #"{"uid":"tom"}"#)
+    #expect(try await fixture.mayWrite("users/tom") == (true, true))
+    #expect(try await fixture.mayWrite("users/lea") == (false, false))
+    try fixture.auth.signOut()
+    #expect(try await fixture.mayWrite("users/tom") == (false, false))
+    await fixture.close()
   }
 
-  @Test("after a restart the first calls already carry the token of the stored user")
+  @Test("after a restart the first calls carry the token of the stored user")
   func restart() async throws {
-    let book = try await Rulebook()
-    try await book.auth.signIn(withCustomToken: #"{"uid":"lea"}"#)
-    #expect(try await book.mayWrite("users/lea") == (true, true))
-    let (name, options, port) = (book.app.name, book.app.options, try #require(book.server.firestorePort))
-    _ = await book.app.delete()
+    let fixture = try await RulesFixture()
+    try await fixture.auth.signIn(withCustomToken: #"{"uid":"lea"}"#)
+    #expect(try await fixture.mayWrite("users/lea") == (true, true))
+    let (name, options, port) = (
+      fixture.app.name, fixture.app.options, try #require(fixture.server.firestorePort)
+    )
+    _ = await fixture.app.delete()
 
     FirebaseApp.configure(name: name, options: options)
     let app = try #require(FirebaseApp.app(name: name))
-    // No call of `Auth.auth(app:)`: the first call of Firestore starts it.
+    // `Auth.auth(app:)` has not been called. The first call of Firestore starts FirebaseAuth.
     let documents = Firestore.firestore(app: app)
     documents.useEmulator(withHost: "127.0.0.1", port: port)
     #expect(try await documents.document("users/lea").getDocument(source: .server).exists)
     try await documents.document("users/lea").setData(["a": 2])
     _ = await app.delete()
-    await book.server.stop()
+    await fixture.server.stop()
   }
 
-  @Test("claims of a refreshed token count from the refresh on")
+  @Test("after a refresh, rules see the claims of the new token")
   func claims() async throws {
-    let book = try await Rulebook()
-    let user = try await book.auth.signIn(withCustomToken: #"{"uid":"lea"}"#).user
-    #expect(try await book.mayWrite("editors/a") == (false, false))
+    let fixture = try await RulesFixture()
+    let user = try await fixture.auth.signIn(withCustomToken: #"{"uid":"lea"}"#).user
+    #expect(try await fixture.mayWrite("editors/a") == (false, false))
     let body = try JSONSerialization.data(withJSONObject: [
       "localId": "lea", "customAttributes": #"{"role":"editor"}"#,
     ])
-    try await book.send(
-      "POST", book.authPort, "identitytoolkit.googleapis.com/v1/projects/\(book.project)/accounts:update",
+    try await fixture.send(
+      "POST", fixture.authPort,
+      "identitytoolkit.googleapis.com/v1/projects/\(fixture.project)/accounts:update",
       body)
     _ = try await user.getIDToken(forcingRefresh: true)
-    #expect(try await book.mayWrite("editors/a") == (true, true))
-    await book.close()
+    #expect(try await fixture.mayWrite("editors/a") == (true, true))
+    await fixture.close()
   }
 
-  @Test("listeners of both databases end with a permission error at the sign-out")
+  @Test("after a sign-out, listeners of both databases end with a permission error")
   func listeners() async throws {
-    let book = try await Rulebook()
-    try await book.auth.signIn(withCustomToken: #"{"uid":"lea"}"#)
-    #expect(try await book.mayWrite("users/lea") == (true, true))
+    let fixture = try await RulesFixture()
+    try await fixture.auth.signIn(withCustomToken: #"{"uid":"lea"}"#)
+    #expect(try await fixture.mayWrite("users/lea") == (true, true))
     let (events, continuation) = AsyncStream<String>.makeStream()
-    let registration = book.documents.document("users/lea").addSnapshotListener(includeMetadataChanges: true)
-    {
+    let registration = fixture.documents.document("users/lea").addSnapshotListener(
+      includeMetadataChanges: true
+    ) {
       snapshot, error in
       if let error { continuation.yield("document \((error as NSError).code)") }
       if snapshot?.metadata.isFromCache == false { continuation.yield("document") }
     }
-    book.tree.reference(withPath: "users/lea").observe(
+    fixture.tree.reference(withPath: "users/lea").observe(
       .value, with: { _ in continuation.yield("tree") },
       withCancel: { continuation.yield("tree \(($0 as NSError).code)") })
     var seen: Set<String> = []
@@ -175,12 +180,12 @@ private struct Rulebook {
       seen.insert(event)
       if seen.isSuperset(of: ["document", "tree"]) { break }
     }
-    try book.auth.signOut()
+    try fixture.auth.signOut()
     for await event in events {
       seen.insert(event)
       if seen.isSuperset(of: ["document 7", "tree 1"]) { break }
     }
     registration.remove()
-    await book.close()
+    await fixture.close()
   }
 }

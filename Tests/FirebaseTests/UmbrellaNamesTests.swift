@@ -1,10 +1,11 @@
-// The umbrella module exports every public name of the two databases, each by its own line.
+// Tests the exported names: the umbrella module exports every public name of the two databases, one on each
+// line.
 
 import Foundation
 import Testing
 
 @Suite("Umbrella exports") struct UmbrellaNamesTests {
-  /// Names that both databases declare. Apps import one product explicitly to choose.
+  /// Names that both databases declare. An app that needs one imports the product explicitly.
   private let shared = ["ServerTimestamp"]
 
   private func sources(_ folder: String) throws -> [String] {

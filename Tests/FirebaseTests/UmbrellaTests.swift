@@ -1,12 +1,12 @@
-// The names that `import Firebase` alone provides. This file imports no product; most of the test is that it
-// compiles.
+// Tests the umbrella module: the names that `import Firebase` provides. This file imports no product, so
+// compiling it is most of the test.
 
 import Firebase
 import Foundation
 import HearthServer
 import Testing
 
-/// An app as in the guides, with both databases.
+/// An app with both databases, as in the guides.
 private struct Shop {
   let app: FirebaseApp
   let documents: Firestore
@@ -64,7 +64,7 @@ private struct Item: Codable, Equatable, Sendable {
     await server.stop()
   }
 
-  @Test("the types that the guides name exist")
+  @Test("the types in the guides exist")
   func guideTypes() throws {
     let options = TransactionOptions()
     options.maxAttempts = 3

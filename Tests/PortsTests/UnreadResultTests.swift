@@ -61,6 +61,26 @@ struct UnreadResultTests {
     await client.close()
   }
 
+  /// Opens connections whose flow-control windows are closed, and requests a large document in each call.
+  private func openUnreadUnary(
+    _ running: FirestoreTestPort, connections: Int, calls: Int
+  ) async throws -> [GRPCTestClient] {
+    var clients: [GRPCTestClient] = []
+    for _ in 0..<connections {
+      let client = try await GRPCTestClient.connect(
+        port: running.port.port, from: unreadingAddress(), window: 0)
+      for _ in 0..<calls {
+        let call = try await client.open("GetDocument")
+        try? await call.send(
+          Google_Firestore_V1_GetDocumentRequest.with {
+            $0.name = "\(FirestoreTestServer.documents)/large/1"
+          }, endStream: true)
+      }
+      clients.append(client)
+    }
+    return clients
+  }
+
   private static func listen(to collection: String) -> Proto.Listen {
     Proto.Listen.with {
       $0.database = FirestoreTestServer.database
@@ -157,19 +177,7 @@ struct UnreadResultTests {
     let limits = limits()
     try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
       try await fill(running)
-      var unread: [GRPCTestClient] = []
-      for _ in 0..<40 {
-        let client = try await GRPCTestClient.connect(
-          port: running.port.port, from: unreadingAddress(), window: 0)
-        for _ in 0..<4 {
-          let call = try await client.open("GetDocument")
-          try? await call.send(
-            Google_Firestore_V1_GetDocumentRequest.with {
-              $0.name = "\(FirestoreTestServer.documents)/large/1"
-            }, endStream: true)
-        }
-        unread.append(client)
-      }
+      let unread = try await openUnreadUnary(running, connections: 40, calls: 4)
       for _ in 0..<3 { try await expectService(running) }
       for client in unread { await client.close() }
       #expect(
@@ -184,19 +192,7 @@ struct UnreadResultTests {
     let limits = limits(minimumAge: .hours(1))
     try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
       try await fill(running)
-      var unread: [GRPCTestClient] = []
-      for _ in 0..<8 {
-        let client = try await GRPCTestClient.connect(
-          port: running.port.port, from: unreadingAddress(), window: 0)
-        for _ in 0..<8 {
-          let call = try await client.open("GetDocument")
-          try? await call.send(
-            Google_Firestore_V1_GetDocumentRequest.with {
-              $0.name = "\(FirestoreTestServer.documents)/large/1"
-            }, endStream: true)
-        }
-        unread.append(client)
-      }
+      let unread = try await openUnreadUnary(running, connections: 8, calls: 8)
       #expect(try await eventually { limits.memory.used > Self.limit / 3 * 2 })
       let client = try await GRPCTestClient.connect(port: running.port.port)
       for _ in 0..<5 {

@@ -1,4 +1,5 @@
-// A shelf of books in the terminal, all of whose documents are `Codable` values. Start it in two terminals with two names.
+// A shelf of books in the terminal. All of its documents are `Codable` values. Start it in two terminals with
+// two names.
 //
 //   hearth serve --ephemeral --emulator
 //   Books ann

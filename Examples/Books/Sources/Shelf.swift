@@ -1,4 +1,4 @@
-// The books in Cloud Firestore: every read and write is of the type `Book`.
+// The shelf: reads and writes books in Cloud Firestore as values of the type `Book`.
 
 import FirebaseFirestore
 import Foundation
@@ -14,7 +14,8 @@ struct Shelf: Sendable {
 
   private func document(_ title: String) -> DocumentReference { books.document(title.lowercased()) }
 
-  /// Adds a book. Returns at once: the write is in the cache and reaches the server when it can be reached.
+  /// Adds a book, and returns at once. The write is in the cache, and is sent as soon as the server can be
+  /// reached.
   func add(_ book: Book) throws {
     try document(book.title).setData(from: book) { error in
       if let error { Terminal.say("error: \(error.localizedDescription)") }
@@ -23,7 +24,7 @@ struct Shelf: Sendable {
 
   /// Reads one book.
   ///
-  /// - Returns: the book; nil if the shelf has none of this title.
+  /// - Returns: the book; nil if the shelf has no book with this title.
   func book(_ title: String) async throws -> Book? {
     try await document(title).getDocument(as: Book?.self)
   }
@@ -36,16 +37,17 @@ struct Shelf: Sendable {
     .getDocuments().documents.map { try $0.data(as: Book.self) }
   }
 
-  /// Returns the books that nobody has borrowed. `@ExplicitNull` stores their borrower as null.
+  /// Returns the books that nobody has borrowed. `@ExplicitNull` stores null as their borrower.
   func available() async throws -> [Book] {
     try await books.whereField("borrower", isEqualTo: NSNull()).getDocuments().documents.map {
       try $0.data(as: Book.self)
     }
   }
 
-  /// Sets the rating of a reader. A transaction decodes the book and encodes it again, so that no rating is lost.
+  /// Sets the rating of a reader. A transaction decodes the book and encodes it again, so that no concurrent
+  /// rating is lost.
   ///
-  /// - Returns: the changed book; nil if the shelf has none of this title.
+  /// - Returns: the changed book; nil if the shelf has no book with this title.
   func rate(_ title: String, _ rating: Book.Rating) async throws -> Book? {
     let document = document(title)
     let changed = try await document.firestore.runTransaction { transaction, failure in
@@ -63,14 +65,15 @@ struct Shelf: Sendable {
     return changed as? Book
   }
 
-  /// Lends a book, or takes it back with nil. Only the named field of the encoded value is written.
+  /// Lends a book, or returns it if the borrower is nil. Only the field `borrower` of the encoded value is
+  /// written.
   func lend(_ book: Book, to borrower: String?) throws {
     var book = book
     book.borrower = borrower
     try document(book.title).setData(from: book, mergeFields: ["borrower"])
   }
 
-  /// Returns a stream with one line per change, beginning with the current books.
+  /// Returns a stream with one line for each change, beginning with the current books.
   func changes() -> AsyncThrowingStream<String, any Error> {
     AsyncThrowingStream { continuation in
       let task = Task {

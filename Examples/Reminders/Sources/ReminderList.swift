@@ -1,4 +1,4 @@
-// The list of reminders in Cloud Firestore: reads it, changes it and listens to it.
+// The list of reminders: reads and changes reminders in Cloud Firestore, and listens to them.
 
 import FirebaseFirestore
 import Terminal
@@ -19,8 +19,8 @@ struct ReminderList: Sendable {
     try await inOrder.getDocuments().documents.map { try $0.data(as: Reminder.self) }
   }
 
-  /// Adds a reminder. Returns at once: the write is in the cache and reaches the server when it can be reached, also
-  /// after a restart of the program.
+  /// Adds a reminder, and returns at once. The write is in the cache, and is sent as soon as the server can
+  /// be reached, even by a later run of the program.
   func add(_ title: String) throws {
     try collection.addDocument(from: Reminder(title: title), completion: report)
   }
@@ -42,7 +42,7 @@ struct ReminderList: Sendable {
     if let error { Terminal.say("error: \(error.localizedDescription)") }
   }
 
-  /// Returns a stream with one line per change, beginning with the current reminders.
+  /// Returns a stream with one line for each change, beginning with the current reminders.
   func changes() -> AsyncThrowingStream<String, any Error> {
     AsyncThrowingStream { continuation in
       let listener = inOrder.addSnapshotListener { snapshot, error in

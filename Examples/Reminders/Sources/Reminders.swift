@@ -1,5 +1,5 @@
-// A list of reminders in the terminal, which works without a server as well. Start it in two terminals with two names:
-// each shows the changes of the other. A terminal's cache has its name.
+// A list of reminders in the terminal. It also works while the server cannot be reached. Start it in two
+// terminals with two names: each shows the changes of the other. Each name has a separate cache.
 //
 //   hearth serve --ephemeral --emulator
 //   Reminders ann
@@ -82,7 +82,7 @@ struct Reminders {
     }
   }
 
-  /// Returns the reminder with the number that the user typed.
+  /// Returns the reminder whose number the user typed.
   static func pick(_ number: String, from list: ReminderList) async throws -> Reminder? {
     let reminders = try await list.all()
     guard let index = Int(number), reminders.indices.contains(index - 1) else {

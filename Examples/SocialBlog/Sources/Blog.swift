@@ -9,7 +9,7 @@ import FirebaseDatabase
 import Foundation
 import Terminal
 
-/// A post as the program shows it.
+/// A post.
 struct Post {
   let id: String
   let author: String
@@ -23,7 +23,7 @@ struct Post {
     starCount = snapshot.childSnapshot(forPath: "starCount").value as? Int ?? 0
   }
 
-  /// The post on one line.
+  /// A description of the post on one line.
   var line: String {
     let stars = starCount == 0 ? "" : " (\(starCount) \(starCount == 1 ? "star" : "stars"))"
     return "\(author): \(text)\(stars)"
@@ -42,7 +42,7 @@ struct Blog: Sendable {
     self.author = author
   }
 
-  /// The latest posts in the order of their publication.
+  /// The latest posts in the order in which they were published.
   var posts: DatabaseQuery { root.child("posts").queryLimited(toLast: 20) }
 
   /// The people who are connected.
@@ -50,13 +50,13 @@ struct Blog: Sendable {
 
   func comments(on post: Post) -> DatabaseReference { root.child("comments").child(post.id) }
 
-  /// The latest posts. The observers of the posts keep them in the cache, so that this works offline.
+  /// The latest posts. The observers of the posts keep them in the cache, so this also works offline.
   func latestPosts() async -> [Post] {
     let (snapshot, _) = await posts.observeSingleEventAndPreviousSiblingKey(of: .value)
     return snapshot.children.allObjects.compactMap { ($0 as? DataSnapshot).map(Post.init) }
   }
 
-  /// Publishes a post at both of its locations, all or nothing. It appears at once, and is sent when there is a
+  /// Publishes a post at both of its locations atomically. It is visible at once. It is sent when there is a
   /// connection, if necessary by a later run of the program.
   func publish(_ text: String) {
     let post: [String: Any] = [
@@ -75,7 +75,8 @@ struct Blog: Sendable {
     }
   }
 
-  /// Stars a post, or removes the star. Stars of several people at once are all counted.
+  /// Stars a post, or removes the star. A transaction counts the stars of several people who use this at the
+  /// same time.
   func toggleStar(of post: Post) async throws {
     let author = author
     try await root.child("posts").child(post.id).runTransactionBlock { data in
@@ -89,7 +90,8 @@ struct Blog: Sendable {
     }
   }
 
-  /// Shows this author as connected whenever the program is. The server removes the entry when it loses the connection.
+  /// Shows this author as connected whenever the program is connected. The server removes the entry when the
+  /// connection is lost.
   func announcePresence() async throws {
     let entry = people.child(author)
     for try await state in database.reference(withPath: ".info/connected").values()

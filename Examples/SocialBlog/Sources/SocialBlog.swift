@@ -4,10 +4,10 @@
 //   SocialBlog ann
 //   SocialBlog bob
 //
-// Posts that are written offline survive the end of the program: they are sent after the next start. Commands that wait
-// for the server run in the background, so that the program accepts others meanwhile. `quit` waits up to five seconds for them.
-// FIREBASE_DATABASE_EMULATOR_HOST overrides the server's address, 127.0.0.1:9000. `--offline` starts without a
-// connection.
+// Posts that are written offline survive the end of the program and are sent after the next start. Commands
+// that wait for the server run in the background, so that the program accepts other commands. `quit` waits up
+// to five seconds for them. FIREBASE_DATABASE_EMULATOR_HOST overrides the server's address, 127.0.0.1:9000.
+// `--offline` starts without a connection.
 
 import FirebaseCore
 import FirebaseDatabase
@@ -45,12 +45,12 @@ struct SocialBlog {
       if let task = run(command, words.count > 1 ? words[1] : "", on: blog) { commands.append(task) }
     }
     await finish(commands)
-    // Ends the connection, after the cache has every post.
+    // Closes the connection after the cache has stored every post.
     _ = await FirebaseApp.app()?.delete()
     Terminal.say("bye")
   }
 
-  /// Waits for commands that still run, up to five seconds: without a connection, a star has no response.
+  /// Waits up to five seconds for running commands. Without a connection, starring a post never ends.
   static func finish(_ commands: [Task<Void, Never>]) async {
     let (running, end) = AsyncStream<Void>.makeStream()
     Task {
@@ -81,7 +81,7 @@ struct SocialBlog {
     return database
   }
 
-  /// Shows posts and people as they change.
+  /// Shows posts and people when they change.
   static func show(_ blog: Blog) {
     follow(blog.posts, .childAdded) { "+ \(Post($0).line)" }
     follow(blog.posts, .childChanged) { "~ \(Post($0).line)" }
@@ -112,7 +112,7 @@ struct SocialBlog {
 
   /// Executes a command.
   ///
-  /// - Returns: the part that waits for the server, if there is one.
+  /// - Returns: the task that waits for the server; nil if the command does not wait.
   static func run(_ command: String, _ argument: String, on blog: Blog) -> Task<Void, Never>? {
     switch command {
     case "post":
@@ -143,7 +143,7 @@ struct SocialBlog {
     return nil
   }
 
-  /// Finds the post with the number that the user typed, and uses it.
+  /// Finds the post whose number the user typed, and passes it to a closure.
   static func withPost(
     _ number: String, of blog: Blog, _ use: @escaping @Sendable (Post) async throws -> Void
   ) -> Task<Void, Never> {

@@ -1,3 +1,3 @@
-// Exports authentication from `import Firebase`. No name of it is also a name of a database.
+// Exports FirebaseAuth from `import Firebase`. It has no name in common with the two databases.
 
 @_exported import FirebaseAuth

@@ -1,5 +1,6 @@
-// Exports the Realtime Database from `import Firebase`, type by type. Both databases have a `ServerTimestamp`, which
-// exporting both modules would make ambiguous. As with Apple's umbrella, an explicit import of one product resolves it.
+// Exports FirebaseDatabase from `import Firebase`, type by type. Both databases have a type
+// `ServerTimestamp`, which would be ambiguous if both modules were exported. As with Google's SDK, an
+// explicit import of one database module makes its `ServerTimestamp` available.
 
 @_exported import FirebaseCore
 @_exported import enum FirebaseDatabase.CachePersistenceError

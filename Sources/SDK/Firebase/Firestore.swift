@@ -1,5 +1,5 @@
-// Exports Cloud Firestore from `import Firebase`, type by type, for the same reason as the Realtime Database. Neither
-// `ServerTimestamp` is exported, since their names are the same.
+// Exports FirebaseFirestore from `import Firebase`, type by type, for the same reason as FirebaseDatabase.
+// `ServerTimestamp` is not exported from either module, because both have it.
 
 @_exported import class FirebaseFirestore.AggregateField
 @_exported import class FirebaseFirestore.AggregateQuery

@@ -1,4 +1,4 @@
-// Signs in and observes the user by futures and publishers.
+// Signs users in and observes the current user with futures and publishers.
 
 import Dispatch
 public import FirebaseAuth
@@ -18,8 +18,8 @@ extension Auth {
   ///   .sink { user in print(user?.uid ?? "signed out") }
   /// ```
   ///
-  /// - Returns: a publisher of the current user, then of each user who signs in and of nil after a sign-out, on the main
-  ///   queue. It never ends.
+  /// - Returns: a publisher of the current user, and then of each user who signs in, or nil after a sign-out.
+  ///   It publishes on the main queue and never completes.
   public func authStateDidChangePublisher() -> AnyPublisher<User?, Never> {
     ListenerPublisher<User?, Never>(on: .main) { receive in
       let handle = self.addStateDidChangeListener { _, user in receive(.success(user)) }
@@ -29,8 +29,8 @@ extension Auth {
 
   /// Publishes the user when the user or the ID token changes.
   ///
-  /// - Returns: a publisher of the current user, then of the user after each change of the user or of the ID token, and of
-  ///   nil after a sign-out, on the main queue. It never ends.
+  /// - Returns: a publisher of the current user, and then of the user after each change of the user or the ID
+  ///   token, or nil after a sign-out. It publishes on the main queue and never completes.
   public func idTokenDidChangePublisher() -> AnyPublisher<User?, Never> {
     ListenerPublisher<User?, Never>(on: .main) { receive in
       let handle = self.addIDTokenDidChangeListener { _, user in receive(.success(user)) }
@@ -38,10 +38,11 @@ extension Auth {
     }.eraseToAnyPublisher()
   }
 
-  /// Makes a user the current one. The call starts immediately, without a subscriber.
+  /// Makes a user the current user. The call starts immediately, without a subscriber.
   ///
   /// - Parameter user: a user of the same project and tenant.
-  /// - Returns: a future that completes when the server has answered; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future that completes when the server has responded. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func updateCurrentUser(_ user: User) -> Future<Void, any Error> {
     .starting { completion in updateCurrentUser(user) { completion.complete($0) } }
@@ -49,7 +50,8 @@ extension Auth {
 
   /// Signs in as an anonymous user. The call starts immediately, without a subscriber.
   ///
-  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future of the result. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func signInAnonymously() -> Future<AuthDataResult, any Error> {
     .starting { completion in signInAnonymously { completion.complete($0, $1) } }
@@ -60,7 +62,8 @@ extension Auth {
   /// - Parameters:
   ///   - email: the account's address.
   ///   - password: the password.
-  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future of the result. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func createUser(withEmail email: String, password: String) -> Future<AuthDataResult, any Error> {
     .starting { completion in
@@ -73,7 +76,8 @@ extension Auth {
   /// - Parameters:
   ///   - email: the account's address.
   ///   - password: the password.
-  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future of the result. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func signIn(withEmail email: String, password: String) -> Future<AuthDataResult, any Error> {
     .starting { completion in
@@ -86,7 +90,8 @@ extension Auth {
   /// - Parameters:
   ///   - email: the account's address.
   ///   - link: the link.
-  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future of the result. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func signIn(withEmail email: String, link: String) -> Future<AuthDataResult, any Error> {
     .starting { completion in signIn(withEmail: email, link: link) { completion.complete($0, $1) } }
@@ -95,7 +100,8 @@ extension Auth {
   /// Signs in with a token that a server of the app issued. The call starts immediately, without a subscriber.
   ///
   /// - Parameter token: the custom token.
-  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future of the result. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func signIn(withCustomToken token: String) -> Future<AuthDataResult, any Error> {
     .starting { completion in signIn(withCustomToken: token) { completion.complete($0, $1) } }
@@ -104,18 +110,20 @@ extension Auth {
   /// Signs in with a credential of a provider. The call starts immediately, without a subscriber.
   ///
   /// - Parameter credential: the credential.
-  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future of the result. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func signIn(with credential: AuthCredential) -> Future<AuthDataResult, any Error> {
     .starting { completion in signIn(with: credential) { completion.complete($0, $1) } }
   }
 
-  /// Sends a link for signing in. The call starts immediately, without a subscriber.
+  /// Sends a sign-in link. The call starts immediately, without a subscriber.
   ///
   /// - Parameters:
   ///   - email: the recipient.
-  ///   - actionCodeSettings: the address that the link opens.
-  /// - Returns: a future that completes when the server has answered; it fails with the same error as the variant with a completion handler.
+  ///   - actionCodeSettings: the URL that the link opens.
+  /// - Returns: a future that completes when the server has responded. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func sendSignInLink(
     toEmail email: String, actionCodeSettings: ActionCodeSettings
@@ -125,12 +133,14 @@ extension Auth {
     }
   }
 
-  /// Sets a new password with a code from an e-mail. The call starts immediately, without a subscriber.
+  /// Sets a new password with the action code of an e-mail. The call starts immediately, without a
+  /// subscriber.
   ///
   /// - Parameters:
   ///   - code: the code of the e-mail.
   ///   - newPassword: the new password.
-  /// - Returns: a future that completes when the server has answered; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future that completes when the server has responded. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func confirmPasswordReset(withCode code: String, newPassword: String) -> Future<Void, any Error> {
     .starting { completion in
@@ -138,48 +148,53 @@ extension Auth {
     }
   }
 
-  /// Checks a code for a new password. The call starts immediately, without a subscriber.
+  /// Verifies the action code of a password reset. The call starts immediately, without a subscriber.
   ///
   /// - Parameter code: the code of the e-mail.
-  /// - Returns: a future of the account's address; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future of the account's address. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func verifyPasswordResetCode(_ code: String) -> Future<String, any Error> {
     .starting { completion in verifyPasswordResetCode(code) { completion.complete($0, $1) } }
   }
 
-  /// Checks a code from an e-mail. The call starts immediately, without a subscriber.
+  /// Gets the operation of an action code from an e-mail. The call starts immediately, without a subscriber.
   ///
   /// - Parameter code: the code of the e-mail.
-  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future of the result. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func checkActionCode(code: String) -> Future<ActionCodeInfo, any Error> {
     .starting { completion in checkActionCode(code) { completion.complete($0, $1) } }
   }
 
-  /// Applies a code from an e-mail. The call starts immediately, without a subscriber.
+  /// Applies an action code from an e-mail. The call starts immediately, without a subscriber.
   ///
   /// - Parameter code: the code of the e-mail.
-  /// - Returns: a future that completes when the server has answered; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future that completes when the server has responded. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func applyActionCode(code: String) -> Future<Void, any Error> {
     .starting { completion in applyActionCode(code) { completion.complete($0) } }
   }
 
-  /// Sends an e-mail for a new password. The call starts immediately, without a subscriber.
+  /// Sends an e-mail with a link that resets the password. The call starts immediately, without a subscriber.
   ///
   /// - Parameter email: the account's address.
-  /// - Returns: a future that completes when the server has answered; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future that completes when the server has responded. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func sendPasswordReset(withEmail email: String) -> Future<Void, any Error> {
     .starting { completion in sendPasswordReset(withEmail: email) { completion.complete($0) } }
   }
 
-  /// Sends an e-mail for a new password. The call starts immediately, without a subscriber.
+  /// Sends an e-mail with a link that resets the password. The call starts immediately, without a subscriber.
   ///
   /// - Parameters:
   ///   - email: the account's address.
-  ///   - actionCodeSettings: the address that the link opens.
-  /// - Returns: a future that completes when the server has answered; it fails with the same error as the variant with a completion handler.
+  ///   - actionCodeSettings: the URL that the link opens.
+  /// - Returns: a future that completes when the server has responded. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func sendPasswordReset(
     withEmail email: String, actionCodeSettings: ActionCodeSettings

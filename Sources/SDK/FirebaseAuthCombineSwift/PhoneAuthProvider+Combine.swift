@@ -1,4 +1,4 @@
-// Sends verification codes by futures.
+// Sends verification codes with futures.
 
 public import FirebaseAuth
 import PublisherSupport
@@ -15,7 +15,8 @@ extension PhoneAuthProvider {
   /// - Parameters:
   ///   - phoneNumber: the number, with a plus sign and the country code.
   ///   - uiDelegate: not called.
-  /// - Returns: a future of the verification ID; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future of the verification ID. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func verifyPhoneNumber(
     _ phoneNumber: String, uiDelegate: (any AuthUIDelegate)? = nil
@@ -30,8 +31,10 @@ extension PhoneAuthProvider {
   /// - Parameters:
   ///   - phoneNumber: the number, with a plus sign and the country code.
   ///   - uiDelegate: not called.
-  ///   - multiFactorSession: the session, if the phone becomes a second factor; nil to sign in with the number.
-  /// - Returns: a future of the verification ID; it fails with the same error as the variant with a completion handler.
+  ///   - multiFactorSession: the session to enroll the phone as a second factor; nil to sign in with the
+  ///     number.
+  /// - Returns: a future of the verification ID. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func verifyPhoneNumber(
     _ phoneNumber: String, uiDelegate: (any AuthUIDelegate)? = nil, multiFactorSession: MultiFactorSession?
@@ -43,13 +46,15 @@ extension PhoneAuthProvider {
     }
   }
 
-  /// Sends a code to the phone that is the second factor of a sign-in. The call starts immediately, without a subscriber.
+  /// Sends a code to the phone that is the second factor of the sign-in. The call starts immediately, without
+  /// a subscriber.
   ///
   /// - Parameters:
-  ///   - phoneMultiFactorInfo: the phone, one of the hints of the resolver.
+  ///   - phoneMultiFactorInfo: the phone, from the hints of the resolver.
   ///   - uiDelegate: not called.
   ///   - multiFactorSession: the session of the resolver.
-  /// - Returns: a future of the verification ID; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future of the verification ID. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func verifyPhoneNumber(
     with phoneMultiFactorInfo: PhoneMultiFactorInfo, uiDelegate: (any AuthUIDelegate)? = nil,

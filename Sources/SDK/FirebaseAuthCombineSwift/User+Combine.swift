@@ -1,4 +1,4 @@
-// Changes a user by futures.
+// Changes a user's account with futures.
 
 public import FirebaseAuth
 import PublisherSupport
@@ -13,16 +13,19 @@ extension User {
   /// Links a credential of a provider to the account. The call starts immediately, without a subscriber.
   ///
   /// - Parameter credential: the credential.
-  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future of the result. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func link(with credential: AuthCredential) -> Future<AuthDataResult, any Error> {
     .starting { completion in link(with: credential) { completion.complete($0, $1) } }
   }
 
-  /// Signs the same user in again, for calls that demand a recent sign-in. The call starts immediately, without a subscriber.
+  /// Signs in again. Operations that fail with `requiresRecentLogin` succeed after that. The call starts
+  /// immediately, without a subscriber.
   ///
   /// - Parameter credential: a credential of the account.
-  /// - Returns: a future of the result; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future of the result. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func reauthenticate(with credential: AuthCredential) -> Future<AuthDataResult, any Error> {
     .starting { completion in reauthenticate(with: credential) { completion.complete($0, $1) } }
@@ -31,7 +34,8 @@ extension User {
   /// Removes a provider from the account. The call starts immediately, without a subscriber.
   ///
   /// - Parameter provider: the provider's ID.
-  /// - Returns: a future of this user; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future of this user. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func unlink(fromProvider provider: String) -> Future<User, any Error> {
     .starting { completion in unlink(fromProvider: provider) { completion.complete($0, $1) } }
@@ -39,7 +43,8 @@ extension User {
 
   /// Sends an e-mail that verifies the account's address. The call starts immediately, without a subscriber.
   ///
-  /// - Returns: a future that completes when the server has answered; it fails with the same error as the variant with a completion handler.
+  /// - Returns: a future that completes when the server has responded. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func sendEmailVerification() -> Future<Void, any Error> {
     .starting { completion in sendEmailVerification { completion.complete($0) } }
@@ -47,8 +52,9 @@ extension User {
 
   /// Sends an e-mail that verifies the account's address. The call starts immediately, without a subscriber.
   ///
-  /// - Parameter actionCodeSettings: the address that the link opens.
-  /// - Returns: a future that completes when the server has answered; it fails with the same error as the variant with a completion handler.
+  /// - Parameter actionCodeSettings: the URL that the link opens.
+  /// - Returns: a future that completes when the server has responded. It fails with the same error as the variant
+  ///   with a completion handler.
   @discardableResult
   public func sendEmailVerification(with actionCodeSettings: ActionCodeSettings) -> Future<Void, any Error> {
     .starting { completion in

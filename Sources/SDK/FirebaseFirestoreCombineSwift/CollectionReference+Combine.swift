@@ -1,4 +1,4 @@
-// Adds documents to a collection by futures.
+// Adds documents to a collection with futures.
 
 public import FirebaseFirestore
 import PublisherSupport
@@ -13,8 +13,8 @@ extension CollectionReference {
   /// Adds a document with a new ID. The write starts with the call.
   ///
   /// - Parameter data: the fields.
-  /// - Returns: a future of the new reference that completes when the server has accepted or rejected the write, not while
-  ///   offline.
+  /// - Returns: a future of the new reference. It completes when the server has accepted or rejected the
+  ///   write, so it does not complete while offline.
   @discardableResult
   public func addDocument(data: [String: Any]) -> Future<DocumentReference, any Error> {
     .starting { completion in
@@ -28,10 +28,10 @@ extension CollectionReference {
   /// Encodes a value and adds it as a document with a new ID. The write starts with the call.
   ///
   /// - Parameters:
-  ///   - value: the value; its encoding error fails the future.
+  ///   - value: the value. If it cannot be encoded, the future fails.
   ///   - encoder: the encoder.
-  /// - Returns: a future of the new reference that completes when the server has accepted or rejected the write, not while
-  ///   offline.
+  /// - Returns: a future of the new reference. It completes when the server has accepted or rejected the
+  ///   write, so it does not complete while offline.
   @discardableResult
   public func addDocument<T: Encodable>(
     from value: T, encoder: Firestore.Encoder = Firestore.Encoder()

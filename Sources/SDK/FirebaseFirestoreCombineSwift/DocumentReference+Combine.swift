@@ -1,4 +1,4 @@
-// Writes, reads and listens to a document by futures and publishers.
+// Writes, reads and listens to a document with futures and publishers.
 
 public import FirebaseFirestore
 import PublisherSupport
@@ -10,7 +10,7 @@ import PublisherSupport
 #endif
 
 extension DocumentReference {
-  /// Replaces the document, creating it where it does not exist. The write starts with the call.
+  /// Replaces the document, or creates it. The write starts with the call.
   ///
   /// - Parameter documentData: the fields.
   /// - Returns: a future that completes when the server has accepted or rejected the write, not while offline.
@@ -19,11 +19,11 @@ extension DocumentReference {
     writing { setData(documentData, completion: $0) }
   }
 
-  /// Replaces the document or merges the fields into it. The write starts with the call.
+  /// Replaces the document, or merges the fields into it. The write starts with the call.
   ///
   /// - Parameters:
   ///   - documentData: the fields.
-  ///   - merge: whether other fields of the document are kept.
+  ///   - merge: whether the document's other fields are kept.
   /// - Returns: a future that completes when the server has accepted or rejected the write, not while offline.
   @discardableResult
   public func setData(_ documentData: [String: Any], merge: Bool) -> Future<Void, any Error> {
@@ -34,7 +34,8 @@ extension DocumentReference {
   ///
   /// - Parameters:
   ///   - documentData: the fields.
-  ///   - mergeFields: dotted names or `FieldPath`s. The program stops when the data lacks one of them.
+  ///   - mergeFields: dotted names or `FieldPath`s. The program stops if the data does not contain one of
+  ///     them.
   /// - Returns: a future that completes when the server has accepted or rejected the write, not while offline.
   @discardableResult
   public func setData(_ documentData: [String: Any], mergeFields: [Any]) -> Future<Void, any Error> {
@@ -44,7 +45,7 @@ extension DocumentReference {
   /// Encodes a value and replaces the document with it. The write starts with the call.
   ///
   /// - Parameters:
-  ///   - value: the value; its encoding error fails the future.
+  ///   - value: the value. If it cannot be encoded, the future fails.
   ///   - encoder: the encoder.
   /// - Returns: a future that completes when the server has accepted or rejected the write, not while offline.
   @discardableResult
@@ -54,11 +55,12 @@ extension DocumentReference {
     writing { try setData(from: value, encoder: encoder, completion: $0) }
   }
 
-  /// Encodes a value and replaces the document with it or merges it. The write starts with the call.
+  /// Encodes a value and replaces the document with it, or merges it into the document. The write starts with
+  /// the call.
   ///
   /// - Parameters:
-  ///   - value: the value; its encoding error fails the future.
-  ///   - merge: whether other fields of the document are kept.
+  ///   - value: the value. If it cannot be encoded, the future fails.
+  ///   - merge: whether the document's other fields are kept.
   ///   - encoder: the encoder.
   /// - Returns: a future that completes when the server has accepted or rejected the write, not while offline.
   @discardableResult
@@ -71,8 +73,9 @@ extension DocumentReference {
   /// Encodes a value and merges its named fields into the document. The write starts with the call.
   ///
   /// - Parameters:
-  ///   - value: the value; its encoding error fails the future.
-  ///   - mergeFields: dotted names or `FieldPath`s. The program stops when the value lacks one of them.
+  ///   - value: the value. If it cannot be encoded, the future fails.
+  ///   - mergeFields: dotted names or `FieldPath`s. The program stops if the value does not contain one of
+  ///     them.
   ///   - encoder: the encoder.
   /// - Returns: a future that completes when the server has accepted or rejected the write, not while offline.
   @discardableResult
@@ -85,8 +88,8 @@ extension DocumentReference {
   /// Changes fields of an existing document. The write starts with the call.
   ///
   /// - Parameter documentData: the fields by dotted name.
-  /// - Returns: a future that completes when the server has accepted or rejected the write, not while offline. It fails
-  ///   with `notFound` if the document does not exist.
+  /// - Returns: a future that completes when the server has accepted or rejected the write, not while
+  ///   offline. It fails with `notFound` if the document does not exist.
   @discardableResult
   public func updateData(_ documentData: [String: Any]) -> Future<Void, any Error> {
     writing { updateData(documentData, completion: $0) }
@@ -102,15 +105,15 @@ extension DocumentReference {
 
   /// Reads the document. The read starts with the call.
   ///
-  /// - Parameter source: the place to read from; by default the server, and the cache while offline.
+  /// - Parameter source: the source of the document; by default the server, or the cache while offline.
   /// - Returns: a future of the document. It fails with `unavailable` if the source does not have it.
   public func getDocument(source: FirestoreSource = .default) -> Future<DocumentSnapshot, any Error> {
     .starting { completion in getDocument(source: source) { completion.complete($0, $1) } }
   }
 
-  /// Listens to the document for each subscriber, from its subscription until it cancels.
+  /// Listens to the document for each subscriber, until the subscriber cancels.
   ///
-  /// - Parameter includeMetadataChanges: whether changes of the metadata alone are published.
+  /// - Parameter includeMetadataChanges: whether snapshots are published in which only the metadata changed.
   /// - Returns: a publisher of snapshots, beginning with the current one, on the queue of the settings. It fails with the
   ///   listener's error.
   public func snapshotPublisher(
@@ -125,7 +128,7 @@ extension DocumentReference {
     }.eraseToAnyPublisher()
   }
 
-  /// Starts a write whose completion completes a future.
+  /// Starts a write, and completes a future with its result.
   private func writing(
     _ write: (@escaping @Sendable ((any Error)?) -> Void) throws -> Void
   ) -> Future<Void, any Error> {

@@ -1,4 +1,4 @@
-// Runs transactions and commits batches by futures.
+// Runs transactions and commits batches with futures.
 
 public import FirebaseFirestore
 import Foundation
@@ -11,9 +11,11 @@ import PublisherSupport
 #endif
 
 extension Firestore {
-  /// Runs a transaction, which starts with the call. The block runs again after a conflict, five times at most.
+  /// Runs a transaction, which starts with the call. After a conflict the block runs again, up to five times
+  /// in total.
   ///
-  /// - Parameter updateBlock: reads, then writes; an error that it throws ends the transaction, unless it is a conflict.
+  /// - Parameter updateBlock: reads first, and then writes. If it throws an error that is not a conflict, the
+  ///   transaction ends.
   /// - Returns: a future of the block's last result. It fails with the block's error or the server's.
   public func runTransaction<T>(
     _ updateBlock: @escaping (Transaction) throws -> T
@@ -30,7 +32,7 @@ extension Firestore {
         completion: { _, error in
           switch (last.value, error) {
           case (.success(let value)?, nil): completion.succeed(value)
-          // The block's own error, before its conversion to an NSError.
+          // Returns the error of the block instead of its conversion to an NSError.
           case (.failure(let thrown)?, let error?) where (thrown as NSError) == (error as NSError):
             completion.fail(thrown)
           case (_, let error): completion.fail(error ?? FirestoreErrorCode(.unknown))
@@ -40,13 +42,14 @@ extension Firestore {
   }
 }
 
-/// The result of a transaction's last attempt. The attempts and the completion run one after another.
+/// The result of a transaction's last attempt. Attempts and the completion run one after another, never
+/// concurrently.
 private final class LastResult<T> {
   var value: Result<T, any Error>?
 }
 
 extension WriteBatch {
-  /// Commits the batch, which starts with the call. Stops the program when the batch was committed before.
+  /// Commits the batch, which starts with the call. Stops the program if the batch was committed before.
   ///
   /// - Returns: a future that completes when the server has accepted or rejected the batch, not while offline.
   @discardableResult

@@ -1,4 +1,4 @@
-// Reads and listens to a query by futures and publishers.
+// Reads and listens to a query with futures and publishers.
 
 public import FirebaseFirestore
 import PublisherSupport
@@ -12,13 +12,13 @@ import PublisherSupport
 extension Query {
   /// Reads the result. The read starts with the call.
   ///
-  /// - Parameter source: the place to read from; by default the server, and the cache while offline.
+  /// - Parameter source: the source of the result; by default the server, or the cache while offline.
   /// - Returns: a future of the result. It fails with `unavailable` if the source cannot be reached.
   public func getDocuments(source: FirestoreSource = .default) -> Future<QuerySnapshot, any Error> {
     .starting { completion in getDocuments(source: source) { completion.complete($0, $1) } }
   }
 
-  /// Listens to the result for each subscriber, from its subscription until it cancels.
+  /// Listens to the result for each subscriber, until the subscriber cancels.
   ///
   /// ```swift
   /// let cancellable = query.snapshotPublisher()
@@ -26,7 +26,7 @@ extension Query {
   ///   .sink(receiveCompletion: { _ in }, receiveValue: { print($0) })
   /// ```
   ///
-  /// - Parameter includeMetadataChanges: whether changes of the metadata alone are published.
+  /// - Parameter includeMetadataChanges: whether snapshots are published in which only the metadata changed.
   /// - Returns: a publisher of snapshots, beginning with the current one, on the queue of the settings. It fails with the
   ///   listener's error.
   public func snapshotPublisher(

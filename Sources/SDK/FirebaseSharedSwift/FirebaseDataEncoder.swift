@@ -1,55 +1,55 @@
-// Encodes any Encodable as the loosely typed structure of the products' write methods: NSNumber, String, NSNull, arrays
-// and string-keyed dictionaries, plus the types that a product passes through.
+// The Firebase data encoder: encodes any Encodable type as untyped values for write methods. These values are
+// NSNumber, String, NSNull, arrays, dictionaries with string keys, and the types that a product passes
+// through.
 //
-// Invariant: the result contains no Swift numbers, so that `as? Int` and `as? Double` behave on Linux as on Apple's
-// platforms.
+// Invariant: the result contains no Swift numbers, so that `as? Int` and `as? Double` behave on Linux as they
+// do on Apple's platforms.
 
 public import Foundation
 
-/// Names the types that an encoder or decoder passes on unchanged.
+/// Selects the types that an encoder or decoder passes through unchanged.
 public protocol StructureCodingPassthroughTypeResolver {
-  /// Whether a value of this type is stored untouched.
+  /// Whether values of this type are passed through unchanged.
   static func isPassthroughType<T>(_ t: T) -> Bool
 }
 
-/// Marks a type that a keyed encoder omits, and that a keyed decoder decodes although its key is absent.
+/// Marks a type that a keyed encoder omits. A keyed decoder decodes it even if its key is missing.
 public protocol StructureCodingUncodedUnkeyed {}
 
-/// A resolver that passes nothing through: every value is encoded by its own `encode(to:)`.
+/// A resolver that passes no types through: every value is encoded with its `encode(to:)`.
 struct NoPassthroughTypes: StructureCodingPassthroughTypeResolver {
   static func isPassthroughType<T>(_ t: T) -> Bool { false }
 }
 
 /// Encodes values into dictionaries, arrays, strings, numbers and nulls.
 ///
-/// An encoder may be reused; it is not meant to be shared between threads while its strategies
-/// change.
+/// An encoder can be reused. Its strategies must not change while another thread uses it.
 open class FirebaseDataEncoder {
   /// How dates are stored.
   public enum DateEncodingStrategy {
-    /// By the date's own `encode(to:)`.
+    /// With the date's `encode(to:)`.
     case deferredToDate
     /// As seconds since 1970, a double.
     case secondsSince1970
     /// As milliseconds since 1970, a double.
     case millisecondsSince1970
-    /// As an ISO 8601 string with internet date and time.
+    /// As an ISO 8601 string in the internet date and time format.
     case iso8601
     /// As the string that a formatter makes.
     case formatted(DateFormatter)
-    /// By a function that writes to the encoder.
+    /// With a function that writes to the encoder.
     case custom((Date, any Swift.Encoder) throws -> Void)
   }
 
   /// How data is stored.
   public enum DataEncodingStrategy {
-    /// By the data's own `encode(to:)`, an array of numbers.
+    /// With the data's `encode(to:)`, as an array of numbers.
     case deferredToData
     /// As a base64 string.
     case base64
-    /// As it is.
+    /// As data, unchanged.
     case blob
-    /// By a function that writes to the encoder.
+    /// With a function that writes to the encoder.
     case custom((Data, any Swift.Encoder) throws -> Void)
   }
 
@@ -57,31 +57,31 @@ open class FirebaseDataEncoder {
   public enum NonConformingFloatEncodingStrategy {
     /// They are rejected with `EncodingError.invalidValue`.
     case `throw`
-    /// They become the given strings.
+    /// They are converted to these strings.
     case convertToString(positiveInfinity: String, negativeInfinity: String, nan: String)
   }
 
-  /// How coding keys become field names.
+  /// How coding keys are converted to field names.
   public enum KeyEncodingStrategy {
-    /// As they are.
+    /// Coding keys are used unchanged.
     case useDefaultKeys
-    /// `camelCase` becomes `snake_case`.
+    /// `camelCase` is converted to `snake_case`.
     case convertToSnakeCase
-    /// By a function of the complete path of keys.
+    /// With a function of the complete path of keys.
     case custom((_ codingPath: [any CodingKey]) -> any CodingKey)
   }
 
-  /// How dates are stored; `.deferredToDate` unless set.
+  /// How dates are stored; `.deferredToDate` by default.
   open var dateEncodingStrategy: DateEncodingStrategy = .deferredToDate
-  /// How data is stored; `.base64` unless set.
+  /// How data is stored; `.base64` by default.
   open var dataEncodingStrategy: DataEncodingStrategy = .base64
   /// The encoding of NaN and the infinities; `.throw` by default.
   open var nonConformingFloatEncodingStrategy: NonConformingFloatEncodingStrategy = .throw
-  /// How coding keys become field names; `.useDefaultKeys` unless set.
+  /// How coding keys are converted to field names; `.useDefaultKeys` by default.
   open var keyEncodingStrategy: KeyEncodingStrategy = .useDefaultKeys
-  /// Which types are stored untouched; none unless set.
+  /// Selects types whose values are passed through unchanged; no types by default.
   open var passthroughTypeResolver: any StructureCodingPassthroughTypeResolver.Type = NoPassthroughTypes.self
-  /// Handed to every `encode(to:)` as `encoder.userInfo`.
+  /// Passed to every `encode(to:)` as `encoder.userInfo`.
   open var userInfo: [CodingUserInfoKey: Any] = [:]
 
   /// Makes an encoder with the default strategies.
@@ -89,8 +89,8 @@ open class FirebaseDataEncoder {
 
   /// Encodes a value.
   ///
-  /// - Throws: `EncodingError.invalidValue` when the value encodes nothing, or contains a number that the strategy
-  ///   rejects; whatever the value's own `encode(to:)` throws.
+  /// - Throws: `EncodingError.invalidValue` if the value encodes nothing, or if it contains a number that the
+  ///   strategy rejects. Also the errors of the value's `encode(to:)`.
   open func encode<T: Encodable>(_ value: T) throws -> Any {
     let node = StructureNode()
     try StructureEncoder(options: options, codingPath: [], node: node).encode(value)
@@ -111,7 +111,7 @@ open class FirebaseDataEncoder {
   }
 }
 
-/// The strategies of one encoding, frozen when it starts.
+/// The strategies of one call, copied when encoding starts.
 struct StructureEncodingOptions {
   let date: FirebaseDataEncoder.DateEncodingStrategy
   let data: FirebaseDataEncoder.DataEncodingStrategy

@@ -1,4 +1,4 @@
-// The decoder of FirebaseDataDecoder: converts one value of the structure to a Swift value.
+// The structure decoder: converts one untyped value to a Swift value, for FirebaseDataDecoder.
 
 package import Foundation
 
@@ -65,7 +65,7 @@ struct StructureDecoder: Swift.Decoder {
 
   // MARK: Scalars
 
-  /// The value as a number; nil for booleans, which are numbers to Foundation alone.
+  /// The value as a number; nil for booleans, which are also NSNumbers.
   private var number: NSNumber? {
     guard let number = value as? NSNumber, !number.isBoolean else { return nil }
     return number
@@ -134,7 +134,7 @@ struct StructureDecoder: Swift.Decoder {
     if type == URL.self { return try cast(url()) }
     if type == Decimal.self { return try cast(decimal()) }
     if let map = type as? any StringKeyedDecodable.Type { return try cast(map.entries(of: self)) }
-    // The type may be a subclass of `T`.
+    // The type of the value may be a subclass of `T`.
     return try type.init(from: self)
   }
 
@@ -192,7 +192,7 @@ struct StructureDecoder: Swift.Decoder {
   }
 }
 
-/// A dictionary whose keys are data rather than coding keys, so that no key strategy touches them.
+/// A dictionary whose keys are data and not coding keys, so that key strategies do not change them.
 private protocol StringKeyedDecodable {
   static func entries(of decoder: StructureDecoder) throws -> Any
 }
@@ -210,7 +210,7 @@ extension Dictionary: StringKeyedDecodable where Key == String, Value: Decodable
 }
 
 extension NSNumber {
-  /// Whether this is one of the two booleans; by class, since 1 and true compare equal.
+  /// Whether this is one of the two booleans. It compares classes, because the numbers 1 and true are equal.
   package var isBoolean: Bool { type(of: self) == type(of: NSNumber(value: true)) }
 
   /// Whether the number was made from a floating-point value.

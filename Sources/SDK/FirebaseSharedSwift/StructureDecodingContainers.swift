@@ -1,4 +1,4 @@
-// The three containers of StructureDecoder.
+// The three decoding containers of StructureDecoder.
 
 import Foundation
 
@@ -50,7 +50,7 @@ struct KeyedStructureDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
   func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
     if type is any StructureCodingUncodedUnkeyed.Type {
-      // The value does not come from the fields, so the key may be missing.
+      // The value does not come from the fields, so its key may be missing.
       return try decoder.nested(key, NSNull()).decode(type)
     }
     return try slot(key).decode(type)
@@ -89,7 +89,7 @@ struct UnkeyedStructureDecoding: UnkeyedDecodingContainer {
   var count: Int? { list.count }
   var isAtEnd: Bool { currentIndex >= list.count }
 
-  /// Reads the next element; the position moves on only when it fits.
+  /// Decodes the next element. The position advances only if decoding succeeds.
   private mutating func next<T>(_ type: T.Type, _ read: (StructureDecoder) throws -> T) throws -> T {
     let key = StructureKey(index: currentIndex)
     guard !isAtEnd else {

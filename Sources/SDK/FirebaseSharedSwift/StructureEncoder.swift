@@ -1,9 +1,10 @@
-// The encoder of FirebaseDataEncoder. It builds a tree of nodes, since an `encode(to:)` may write to a container after
-// its siblings. The tree becomes a structure at the end.
+// The structure encoder of FirebaseDataEncoder. It builds a tree of nodes, because an `encode(to:)` may write
+// to a container after it has written to the container's siblings. At the end the tree is converted to
+// untyped values.
 
 import Foundation
 
-/// One position in the structure that is being built: empty, a finished leaf, a map or a list.
+/// One position in the tree: empty, a finished leaf, a map or a list.
 final class StructureNode {
   private enum Content {
     case nothing
@@ -14,7 +15,7 @@ final class StructureNode {
 
   private var content = Content.nothing
 
-  /// The finished structure; nil where nothing was encoded.
+  /// The untyped value of this node; nil if nothing was encoded.
   var structure: Any? {
     switch content {
     case .nothing: nil
@@ -26,7 +27,7 @@ final class StructureNode {
 
   func set(_ leaf: Any) { content = .leaf(leaf) }
 
-  /// Makes this a map, keeping what an earlier keyed container wrote.
+  /// Makes this node a map. It keeps the values that an earlier keyed container wrote.
   func becomeMap() {
     if case .map = content { return }
     content = .map([:])
@@ -47,7 +48,7 @@ final class StructureNode {
     return node
   }
 
-  /// The child under a key that an earlier nested container may have made.
+  /// The child for a key. An earlier nested container may already have made it.
   func existingOrNewChild(_ key: String) -> StructureNode {
     if case .map(let entries) = content, let node = entries[key] { return node }
     return child(key)
@@ -73,7 +74,7 @@ final class StructureNode {
   }
 }
 
-/// Writes into one node.
+/// Encodes into one node.
 struct StructureEncoder: Swift.Encoder {
   let options: StructureEncodingOptions
   let codingPath: [any CodingKey]
@@ -99,7 +100,7 @@ struct StructureEncoder: Swift.Encoder {
     StructureEncoder(options: options, codingPath: codingPath + [key], node: node)
   }
 
-  /// Encodes a value into this encoder's node, applying the strategies to the types they name.
+  /// Encodes a value into this encoder's node. It applies the strategies for dates, data and numbers.
   func encode<T: Encodable>(_ value: T) throws {
     if options.passthrough.isPassthroughType(value) {
       node.set(value)
@@ -164,7 +165,7 @@ struct StructureEncoder: Swift.Encoder {
   }
 }
 
-/// A dictionary whose keys are data rather than coding keys, so that no key strategy touches them.
+/// A dictionary whose keys are data and not coding keys, so that key strategies do not change them.
 private protocol StringKeyedMap {
   func encodeEntries(to encoder: StructureEncoder) throws
 }
@@ -179,7 +180,7 @@ extension Dictionary: StringKeyedMap where Key == String, Value: Encodable {
   }
 }
 
-/// A coding key made at run time: a field name, or a position in a list.
+/// A coding key that is made at run time: a field name, or a position in a list.
 struct StructureKey: CodingKey {
   let stringValue: String
   let intValue: Int?
@@ -204,7 +205,7 @@ struct StructureKey: CodingKey {
   static let superKey = StructureKey("super")
 }
 
-/// ISO 8601 with internet date and time, as the strategies of that name define it.
+/// ISO 8601 in the internet date and time format, for the strategies `iso8601`.
 enum InternetDate {
   static func string(from date: Date) -> String { ISO8601DateFormatter().string(from: date) }
   static func date(from string: String) -> Date? { ISO8601DateFormatter().date(from: string) }

@@ -1,4 +1,4 @@
-// The three containers of StructureEncoder. Each writes directly into its node of the tree.
+// The three encoding containers of StructureEncoder. Each writes directly into its node of the tree.
 
 import Foundation
 
@@ -113,8 +113,8 @@ struct SingleStructureEncoding: SingleValueEncodingContainer {
   func encode<T: Encodable>(_ value: T) throws { try encoder.encode(value) }
 }
 
-/// The conversions of the snake-case strategies, by JSONEncoder's rules: a run of capitals is one
-/// word whose last letter begins the next word when a small letter follows.
+/// Converts between camel case and snake case by JSONEncoder's rules. A sequence of capital letters is one
+/// word. If a small letter follows it, the last capital letter begins the next word.
 enum SnakeCase {
   static func snake(_ name: String) -> String {
     let letters = Array(name)

@@ -1,4 +1,4 @@
-// Completes a future from a completion handler of the SDK.
+// The future completion: completes a future from a completion handler of the SDK.
 
 #if canImport(Combine)
   package import Combine
@@ -6,12 +6,12 @@
   package import OpenCombine
 #endif
 
-/// A call that ended with neither a result nor an error.
+/// The error of a call that ended without a result and without an error.
 struct MissingResult: Error {}
 
 /// Completes one future, from any thread.
 package struct FutureCompletion<Output>: @unchecked Sendable {
-  // SAFETY: a future takes its first result under its own lock and ignores later ones.
+  // SAFETY: a future stores its first result under a lock and ignores later results.
   private let promise: Future<Output, any Error>.Promise
 
   init(_ promise: @escaping Future<Output, any Error>.Promise) { self.promise = promise }
@@ -19,7 +19,7 @@ package struct FutureCompletion<Output>: @unchecked Sendable {
   package func succeed(_ output: Output) { promise(.success(output)) }
   package func fail(_ error: any Error) { promise(.failure(error)) }
 
-  /// Completes with the value, or with the error where there is none.
+  /// Completes the future with the value, or with the error if the value is nil.
   package func complete(_ output: Output?, _ error: (any Error)?) {
     if let output { succeed(output) } else { fail(error ?? MissingResult()) }
   }
@@ -32,7 +32,7 @@ extension FutureCompletion where Output == Void {
 }
 
 extension Future where Failure == any Error {
-  /// Starts work that completes the future; an error that it throws fails the future.
+  /// Starts work that completes the future. If the work throws an error, the future fails.
   package static func starting(_ work: (FutureCompletion<Output>) throws -> Void) -> Future {
     var completion: FutureCompletion<Output>?
     let future = Future { completion = FutureCompletion($0) }

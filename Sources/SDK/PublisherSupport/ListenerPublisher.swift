@@ -1,10 +1,11 @@
-// Publishes the events of a listener.
+// The listener publisher: publishes the events of a listener.
 //
-// Each subscription adds a listener, so that every subscriber receives the current state first. Events that the subscriber
-// has not requested yet wait in their order, because the changes of a query relate to the snapshot before.
+// Each subscription adds a listener, so that every subscriber receives the current state first. Events that a
+// subscriber has not requested yet are queued in order and never dropped, because the changes in a query
+// snapshot relate to the previous snapshot.
 //
-// Invariant: the listener is removed when the subscription is cancelled, and after an error. The subscriber receives
-// everything on the listener's queue.
+// Invariant: the listener is removed when the subscription is cancelled and after an error. The subscriber is
+// called only on the listener's queue.
 
 package import Dispatch
 import Foundation
@@ -15,18 +16,18 @@ import Foundation
   package import OpenCombine
 #endif
 
-/// Adds a listener for each subscriber.
+/// Publishes events, with one listener for each subscriber.
 package struct ListenerPublisher<Output, Failure: Error>: Publisher {
   package typealias Receive = (Result<Output, Failure>) -> Void
 
   /// The queue on which the listener is called.
   private let queue: () -> DispatchQueue
-  /// Adds a listener; returns its removal.
+  /// Adds a listener, and returns a closure that removes it.
   private let listen: (@escaping Receive) -> () -> Void
 
   /// - Parameters:
-  ///   - queue: the queue on which the listener is called, read at each subscription.
-  ///   - listen: adds a listener; returns its removal.
+  ///   - queue: the queue on which the listener is called. It is read at each subscription.
+  ///   - listen: adds a listener, and returns a closure that removes it.
   package init(
     on queue: @escaping @autoclosure () -> DispatchQueue,
     _ listen: @escaping (@escaping Receive) -> () -> Void
@@ -43,19 +44,20 @@ package struct ListenerPublisher<Output, Failure: Error>: Publisher {
   }
 }
 
-/// Events that a subscriber has not received, whatever its type.
+/// Queued events for a subscriber of any type.
 private protocol WaitingEvents: Sendable {
   func deliver()
 }
 
-/// Delivers events to one subscriber as it requests them.
-// SAFETY: the state is read and written under the lock only; the subscriber is called outside of it by one thread at a time.
+/// Delivers events to one subscriber when it requests them.
+// SAFETY: the state is used only under the lock. The subscriber is called outside the lock, by one thread at
+// a time.
 private final class ListenerSubscription<Downstream: Subscriber>: Subscription, WaitingEvents,
   @unchecked Sendable
 {
   private let lock = NSLock()
   private let queue: DispatchQueue
-  /// Nil after the end.
+  /// The subscriber; nil after the subscription has ended.
   private var subscriber: Downstream?
   private var remove: (() -> Void)?
   private var demand = Subscribers.Demand.none
@@ -82,7 +84,7 @@ private final class ListenerSubscription<Downstream: Subscriber>: Subscription, 
       if subscriber != nil { self.remove = remove }
       return subscriber != nil
     }
-    // The subscriber cancelled before the listener existed, or received an error.
+    // The subscriber has cancelled or has received an error before the listener was stored.
     if !isActive { remove() }
   }
 
@@ -91,7 +93,7 @@ private final class ListenerSubscription<Downstream: Subscriber>: Subscription, 
       demand += additional
       return !waiting.isEmpty
     }
-    // Any thread may request; only the listener's queue delivers.
+    // Any thread may request events, but only the listener's queue delivers them.
     guard isWaiting else { return }
     let events: any WaitingEvents = self
     queue.async { events.deliver() }
@@ -99,13 +101,14 @@ private final class ListenerSubscription<Downstream: Subscriber>: Subscription, 
 
   func cancel() { end()?() }
 
-  /// Releases the subscriber and returns the removal of the listener.
+  /// Releases the subscriber and returns the closure that removes the listener.
   private func end() -> (() -> Void)? {
     let ended = lock.withLock {
       defer { (remove, subscriber, waiting) = (nil, nil, []) }
       return (remove: remove, subscriber: subscriber, waiting: waiting)
     }
-    // The subscriber and its events may end here. Their `deinit` may cancel again, which takes the lock.
+    // The subscriber and its events may be released here, outside the lock. Their `deinit` may call `cancel`,
+    // which takes the lock.
     return withExtendedLifetime(ended) { ended.remove }
   }
 
@@ -114,7 +117,7 @@ private final class ListenerSubscription<Downstream: Subscriber>: Subscription, 
     case error(Downstream.Failure, Downstream)
   }
 
-  /// Takes the next delivery; ends the work of this thread if there is none.
+  /// Returns the next delivery. If there is none, this thread stops delivering.
   private func next() -> Delivery? {
     lock.withLock {
       if let subscriber, !waiting.isEmpty, demand > .none {

@@ -1,4 +1,5 @@
-// Field names, operands and cursors of queries, and the queries that the SDK rejects before sending.
+// Tests the rules of queries: field names, operands, cursors, and queries that the SDK rejects before it
+// sends them.
 
 import FirebaseCore
 import FirestoreModel
@@ -115,7 +116,7 @@ import Testing
     #expect(all.count == 4)
   }
 
-  @Test("predicates apply as the methods of a query do")
+  @Test("query predicates have the same effect as the methods of a query")
   func predicates() {
     let books = client.collection("books")
     let predicates: [QueryPredicate] = [
@@ -141,7 +142,7 @@ import Testing
 
   // MARK: Cursors
 
-  @Test("a cursor from a document without the ordered field, and one with too many values, trap")
+  @Test("a cursor from a document without the ordered field traps, and so does a cursor with too many values")
   func invalidCursors() async {
     await #expect(processExitsWith: .failure) {
       let (query, snapshot) = QueryRuleTests.ordered(by: "missing")

@@ -1,4 +1,4 @@
-// The cache settings: their effective values, their limits and the warnings about settings without effect.
+// Tests the cache settings: their effective values and limits, and settings that trap.
 
 import FirebaseCore
 import Foundation
@@ -41,7 +41,7 @@ private final class ForeignSettings: NSObject, MemoryGarbageCollectorSettings {}
     #expect(MemoryCacheSettings().size == 100 << 20, "the default is LRU")
   }
 
-  @Test("contradictory settings, and implementations of the settings protocols by apps, trap")
+  @Test("contradictory settings trap, and so do app types that conform to the settings protocols")
   func invalidSettings() async throws {
     await #expect(processExitsWith: .failure) { FirestoreSettings().cacheSizeBytes = 1_000 }
     let foreign = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {

@@ -1,5 +1,5 @@
-// The writes that setData, merge, updateData and field values produce, and the forms of filters, queries and
-// references.
+// Tests the forms of writes: what setData, merges, updateData and field values produce. Also tests the forms
+// of filters, queries and references.
 
 import FirebaseCore
 import FirestoreModel
@@ -20,7 +20,7 @@ import Testing
     #expect(write == Write(.update(name, fields: ["a": 1, "b": ["c": true]])))
   }
 
-  @Test("a merge has its leaf fields as mask, and an empty map is a leaf")
+  @Test("the mask of a merge contains its leaf fields, and an empty map is a leaf")
   func mergeMask() {
     let write = Write.merge(["a": ["b": 1, "c": [String: Any]()], "d": [1]], nil, name)
     #expect(write.mask == [path("a", "b"), path("a", "c"), path("d")])

@@ -1,11 +1,11 @@
-// Builds bundle files for tests. Google's server libraries write times and limits in two JSON dialects.
+// A bundle file, built for tests. Google's server libraries write times and limits in two JSON dialects.
 
 import Foundation
 
 struct BundleFile {
   typealias JSON = [String: Any]
 
-  /// The JSON form of times and limits.
+  /// The JSON format of times and limits.
   enum Dialect: CaseIterable {
     /// RFC 3339 strings and plain numbers.
     case plain

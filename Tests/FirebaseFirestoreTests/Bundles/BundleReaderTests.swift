@@ -1,4 +1,5 @@
-// Parsing of bundles: arbitrary chunk boundaries, both JSON dialects, and corrupt or foreign files.
+// Tests the bundle reader, decoder and loader: chunks that end anywhere, both JSON dialects, and corrupt or
+// foreign files.
 
 import FirebaseCore
 import FirestoreModel
@@ -41,7 +42,7 @@ import Testing
         "where": ["geoPointValue": ["latitude": 1.5, "longitude": -2]],
         "self": ["referenceValue": file.name("books/dune")],
         "tags": ["arrayValue": ["values": [["stringValue": "sf"], ["booleanValue": true]]]],
-        // Field names that are keywords elsewhere in a bundle.
+        // Field names that have a meaning elsewhere in a bundle.
         "map": ["mapValue": ["fields": ["limit": ["integerValue": "1"], "fields": ["stringValue": "x"]]]],
         "v": [
           "mapValue": [
@@ -106,7 +107,7 @@ import Testing
     }
   }
 
-  @Test("corrupt bytes cause an error or another bundle, and never a trap")
+  @Test("corrupt bytes give an error or another bundle, and never trap")
   func corruptBytes() {
     var random = SplitMix(seed: 4)
     let data = example().data
@@ -120,7 +121,7 @@ import Testing
     }
   }
 
-  /// Invalid files, with the expected code and a part of the expected message.
+  /// Invalid files, with the expected code and a substring of the expected message.
   private func invalidFiles() -> [(Data, StatusCode, String)] {
     func file(_ change: (inout BundleFile) -> Void) -> Data {
       var file = BundleFile()
@@ -143,17 +144,17 @@ import Testing
     }
     return [
       (file { $0.add("books/a", ["x": nested], at: 1) }, .dataLoss, "cannot be read"),
-      (metadata(["totalDocuments": -1]), .dataLoss, "no count"),
-      (metadata(["totalBytes": "-9223372036854775809"]), .dataLoss, "no count"),
-      (metadata(["version": 1e300]), .dataLoss, "no count"),
-      (metadata(["createTime": ["seconds": "31556952000000000", "nanos": 0]]), .dataLoss, "no time"),
-      (metadata(["createTime": ["seconds": 0, "nanos": -1]]), .dataLoss, "no time"),
-      (metadata(["createTime": "99999-01-01T00:00:00Z"]), .dataLoss, "no time"),
+      (metadata(["totalDocuments": -1]), .dataLoss, "not a count"),
+      (metadata(["totalBytes": "-9223372036854775809"]), .dataLoss, "not a count"),
+      (metadata(["version": 1e300]), .dataLoss, "not a count"),
+      (metadata(["createTime": ["seconds": "31556952000000000", "nanos": 0]]), .dataLoss, "not a time"),
+      (metadata(["createTime": ["seconds": 0, "nanos": -1]]), .dataLoss, "not a time"),
+      (metadata(["createTime": "99999-01-01T00:00:00Z"]), .dataLoss, "not a time"),
       (Data(), .unknown, "empty"),
       (Data("x".utf8), .dataLoss, "length"),
       (Data("12345678901{".utf8), .dataLoss, "length"),
-      (Data("{}".utf8), .dataLoss, "no length"),
-      (Data("9999999999{".utf8), .dataLoss, "at most"),
+      (Data("{}".utf8), .dataLoss, "begins without"),
+      (Data("9999999999{".utf8), .dataLoss, "more than the maximum"),
       (Data("2{}".utf8), .dataLoss, "must be"),
       (Data("\(deep.utf8.count + 2){\"\(deep)".utf8), .dataLoss, "JSON"),
       (file { _ in } + BundleFile.bytes(["metadata": ["id": "x"]]), .dataLoss, "missing"),
@@ -189,7 +190,7 @@ import Testing
       (withQuery(["from": []]), .dataLoss, "exactly one"),
       (withQuery(["from": [["collectionId": "a"], ["collectionId": "b"]]]), .dataLoss, "exactly one"),
       (withQuery(["limit": 2], limitType: "MIDDLE"), .dataLoss, "MIDDLE"),
-      // Running such a query would trap, so loading it must fail.
+      // Running this query would trap, so loading it must fail.
       (withQuery(["limit": 2], limitType: "LAST"), .dataLoss, "order"),
       (
         withQuery([
@@ -199,7 +200,7 @@ import Testing
     ]
   }
 
-  @Test("an invalid bundle is rejected with its code and a message that names the fault")
+  @Test("an invalid bundle is rejected with a specific code and message")
   func invalidBundles() {
     for (number, (data, code, words)) in invalidFiles().enumerated() {
       do {

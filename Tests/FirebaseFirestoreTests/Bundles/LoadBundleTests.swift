@@ -1,4 +1,4 @@
-// Loading of bundles through the public API: progress, cached documents and named queries.
+// Tests loading bundles through the public API: progress, cached documents and named queries.
 
 import FirebaseFirestore
 import Foundation
@@ -78,8 +78,8 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
     let older = books {
       $0.createTime -= 1; $0.add("books/b9", nil, at: 30)
     }
-    let again = try await deadline { try await client.loadBundle(older) }
-    #expect(again.state == .success && again.totalDocuments == 4)
+    let repeated = try await deadline { try await client.loadBundle(older) }
+    #expect(repeated.state == .success && repeated.totalDocuments == 4)
     await #expect(throws: (any Error).self) {
       try await deadline { try await client.document("books/b9").getDocument(source: .cache) }
     }
@@ -119,11 +119,11 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
     await #expect {
       try await deadline { try await client.loadBundle(Data()) }
     } throws: { ($0 as? FirestoreErrorCode)?.code == .unknown }
-    // The failed load did not mark the bundle as loaded.
+    // The failed attempt must not mark the bundle as loaded.
     #expect(try await deadline { try await client.loadBundle(data) }.state == .success)
   }
 
-  @Test("streams are read to their end, and a missing file is an error")
+  @Test("a bundle is loaded from a stream, and a stream of a missing file is an error")
   func streams() async throws {
     let client = try await offline()
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent(

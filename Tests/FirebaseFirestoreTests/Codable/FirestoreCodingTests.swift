@@ -1,4 +1,5 @@
-// Codable values and documents: the stored type of each Swift type, and the Swift value of each stored type.
+// Tests coding of documents with Codable: the stored type of each Swift type, and the Swift value of each
+// stored type.
 
 import FirebaseCore
 import FirebaseFirestore
@@ -42,7 +43,7 @@ private struct WithReference: Codable {
     #expect(fields["updated"] as? FieldValue === FieldValue.serverTimestamp())
   }
 
-  @Test("a set @ServerTimestamp is encoded as a timestamp, and an absent one is a missing key")
+  @Test("a @ServerTimestamp with a value is encoded as a timestamp, and an absent field is a missing key")
   func serverTimestamp() throws {
     let time = Timestamp(seconds: 5, nanoseconds: 500_000_000)
     let fields = try Firestore.Encoder().encode(Trio(id: nil, updated: time.dateValue(), sub: "s"))
@@ -59,7 +60,7 @@ private struct WithReference: Codable {
     }
   }
 
-  @Test("an absent @ExplicitNull is a missing key")
+  @Test("an absent field of an @ExplicitNull property is a missing key")
   func explicitNull() throws {
     let document = client.document("b/x")
     #expect {
@@ -89,7 +90,7 @@ private struct WithReference: Codable {
     #expect(try Firestore.Encoder().encode(decoded).keys.sorted() == ["n"])
   }
 
-  @Test("Firestore's own types are stored unchanged")
+  @Test("Firestore's value types are stored unchanged")
   func firestoreTypes() throws {
     let value = Passed(
       at: GeoPoint(latitude: 1, longitude: 2), when: Timestamp(seconds: 5, nanoseconds: 6000),
@@ -100,13 +101,15 @@ private struct WithReference: Codable {
     #expect(fields["at"] is GeoPoint && fields["when"] is Timestamp && fields["raw"] is Data)
     #expect(fields["day"] as? Timestamp == Timestamp(seconds: 1, nanoseconds: 500_000_000))
     #expect(fields["link"] as? String == "https://example.com" && fields["ref"] is DocumentReference)
-    let back = try Firestore.Decoder().decode(Passed.self, from: fields)
-    #expect(back.at == value.at && back.when == value.when && back.day == value.day)
-    #expect(back.raw == value.raw && back.link == value.link && back.vector == value.vector)
-    #expect(back.ref == value.ref && back.deep == value.deep)
+    let decoded = try Firestore.Decoder().decode(Passed.self, from: fields)
+    #expect(decoded.at == value.at && decoded.when == value.when && decoded.day == value.day)
+    #expect(decoded.raw == value.raw && decoded.link == value.link && decoded.vector == value.vector)
+    #expect(decoded.ref == value.ref && decoded.deep == value.deep)
   }
 
-  @Test("a string that is not a URL is corrupted data with the path of its field, and a number is a mismatch")
+  @Test(
+    "decoding a URL from an invalid string gives dataCorrupted with the field's path, and from a number typeMismatch"
+  )
   func invalidURLs() {
     struct Link: Codable { var link: URL }
     #expect {
@@ -178,9 +181,9 @@ private struct WithReference: Codable {
     let language = ProgrammingLanguage(id: nil, name: "Swift", year: Date(timeIntervalSince1970: 0))
     let stored = try Firestore.Encoder().encode(language)
     #expect(Set(stored.keys) == ["language_name", "year"])
-    let back = try Firestore.Decoder().decode(
+    let decoded = try Firestore.Decoder().decode(
       ProgrammingLanguage.self, from: stored, in: client.document("languages/swift"))
-    #expect(back.name == "Swift" && back.id == "swift" && back.reasonWhyILoveThis.isEmpty)
+    #expect(decoded.name == "Swift" && decoded.id == "swift" && decoded.reasonWhyILoveThis.isEmpty)
   }
 
   @Test("NSErrors of Firestore's domain bridge to FirestoreErrorCode")

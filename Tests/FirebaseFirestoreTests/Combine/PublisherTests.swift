@@ -1,4 +1,4 @@
-// Futures and publishers of Combine, with a real server and offline.
+// Tests the publishers and futures for Combine, with a real server and offline.
 
 import FirebaseFirestore
 import FirebaseFirestoreCombineSwift
@@ -21,7 +21,7 @@ private func value<T: Sendable>(of future: Future<T, any Error>) async throws ->
   }
 }
 
-/// Requests snapshots when the test says so, and rebuilds the documents from the changes.
+/// Requests snapshots when the test calls for them, and rebuilds the documents from the changes.
 private final class StepSubscriber: Subscriber {
   typealias Input = QuerySnapshot
   typealias Failure = any Error
@@ -30,7 +30,7 @@ private final class StepSubscriber: Subscriber {
   let failures = Recorder<Int>()
   private(set) var subscription: (any Subscription)?
   private let rebuilt = Locked<Set<String>>([])
-  /// Whether each snapshot arrived on the thread that the test expects.
+  /// Whether each snapshot arrived on the expected thread.
   let isExpectedThread = Recorder<Bool>()
   private let checkThread: @Sendable () -> Bool
 
@@ -51,7 +51,7 @@ private final class StepSubscriber: Subscriber {
     }
     let documents = snapshot.documents.map(\.documentID)
     isExpectedThread.add(checkThread())
-    received.add(rebuilt == Set(documents) ? documents : ["the changes do not fit"])
+    received.add(rebuilt == Set(documents) ? documents : ["the changes do not match"])
     return .none
   }
 
@@ -60,7 +60,7 @@ private final class StepSubscriber: Subscriber {
   }
 }
 
-/// Cancels its subscription when it is released, as a subscriber does that belongs to a view.
+/// Cancels its subscription when it is released, like a subscriber that belongs to a view.
 private final class CancellingSubscriber: Subscriber {
   typealias Input = QuerySnapshot
   typealias Failure = any Error
@@ -88,7 +88,7 @@ private struct RatedBook: Codable {
 private struct BlockError: Error, Equatable {}
 
 @Suite("Combine publishers", .timeLimit(.minutes(2))) struct PublisherTests {
-  @Test("writes and reads complete their futures with the server's answer")
+  @Test("writes and reads complete their futures with the server's response")
   func futures() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
@@ -160,7 +160,7 @@ private struct BlockError: Error, Equatable {}
     }
   }
 
-  @Test("each subscriber receives the current snapshot first, and no more after it cancels")
+  @Test("each subscriber receives the current snapshot first, and no snapshot after it has cancelled")
   func subscribers() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
@@ -188,7 +188,7 @@ private struct BlockError: Error, Equatable {}
     }
   }
 
-  @Test("snapshots wait in their order for a subscriber that has not requested them")
+  @Test("snapshots are queued in order until the subscriber requests them")
   func demand() async throws {
     let client = TestClient.make(port: 1)
     try await client.disableNetwork()
@@ -216,7 +216,7 @@ private struct BlockError: Error, Equatable {}
     try await client.terminate()
   }
 
-  @Test("snapshots arrive on the queue of the settings, also those that another thread requests later")
+  @Test("snapshots arrive on the settings' queue, even if another thread requests them")
   func deliveryQueue() async throws {
     let queue = DispatchQueue(label: "snapshots")
     let key = DispatchSpecificKey<Bool>()

@@ -1,5 +1,6 @@
-// The aggregation of watch stream messages into snapshots. A limbo document is one that the cache contains for a
-// query but the server did not confirm; the client resolves its state with a target for this document.
+// Tests the watch change aggregator, which combines messages of the watch stream into snapshots. A limbo
+// document is a document in the cache that matches a query, but that the server did not report for the query.
+// The client requests the state of each limbo document with a separate target.
 
 import FirebaseCore
 import FirestoreModel
@@ -41,13 +42,13 @@ private func found(_ id: String, at version: Int64) -> CachedDocument {
     .document(document.name, document, updated: [2], removed: [])
   }
 
-  /// Acknowledges the target's request.
+  /// Acknowledges the request for the target.
   private mutating func acknowledgeTarget() {
     aggregator.recordRequest(2)
     handle(update(.add))
   }
 
-  @Test("messages before the acknowledgement belong to an older request")
+  @Test("messages before the acknowledgement belong to an older request and are ignored")
   mutating func messagesBeforeAcknowledgement() {
     aggregator.recordRequest(2)
     handle(documentChange(found("old", at: 1)), update(.current, "old"))
@@ -101,7 +102,7 @@ private func found(_ id: String, at version: Int64) -> CachedDocument {
     #expect(event.targetChanges[2] == TargetChange(removed: [name("c")]))
   }
 
-  @Test("an empty bloom filter counts as none")
+  @Test("an empty bloom filter is ignored")
   mutating func emptyBloomFilter() throws {
     acknowledgeTarget()
     keys[2] = [name("a"), name("b")]
@@ -110,7 +111,7 @@ private func found(_ id: String, at version: Int64) -> CachedDocument {
     #expect(snapshot(at: 3).targetMismatches == [2: .existenceFilterMismatch])
   }
 
-  @Test("a bloom filter with false positives leads to a full reload")
+  @Test("a bloom filter with false positives causes a full reload")
   mutating func falsePositives() throws {
     acknowledgeTarget()
     keys[2] = [name("a"), name("b"), name("c")]
@@ -135,7 +136,7 @@ private func found(_ id: String, at version: Int64) -> CachedDocument {
     #expect(event.resolvedLimbo == [name("a")])
   }
 
-  @Test("the newest version of a document wins")
+  @Test("a snapshot contains the newest version of a document")
   mutating func newestVersion() {
     targets[4] = TargetData(target: AggregatorTests.query, id: 4)
     acknowledgeTarget()

@@ -1,5 +1,5 @@
-// Parts of the sync engine: merged changes, change indexes, back-off, streams, and views compared with a
-// naive computation.
+// Tests the core of the sync engine: merged changes, indexes of changes, back-off and streams. Also compares
+// views with a naive computation.
 
 import FirebaseCore
 import FirestoreModel
@@ -26,7 +26,7 @@ private func query(limit: Int? = nil, last: Bool = false) -> ClientQuery {
   return ClientQuery(ModelQuery(parent: ParentName(rootOf: database), structured), isLimitToLast: last)
 }
 
-/// An engine that listens to all documents with the field `v`, of which the server has none.
+/// An engine that listens to all documents with the field `v`. The server has no such documents.
 private func listeningEngine(at version: Int64) -> SyncEngine {
   var engine = SyncEngine(persistence: MemoryPersistence(isEager: false), seed: 1)
   engine.enableNetwork()
@@ -53,7 +53,7 @@ private func acknowledge(with version: Int64, at commitTime: Int64, to engine: i
     commitTime: .init(microseconds: commitTime))
 }
 
-/// Resolves the limbo document as missing, and expects that the listener no longer shows it.
+/// Resolves the limbo document as missing, and expects the listener's snapshot without the document.
 private func expectRemoval(at version: Int64, from engine: inout SyncEngine) throws {
   let limbo = try #require(engine.limboTargets[name("a")])
   engine.watchReceived(1, .target(.init(kind: .add, targets: [limbo])))
@@ -127,14 +127,16 @@ private func expectRemoval(at version: Int64, from engine: inout SyncEngine) thr
     }
   }
 
-  @Test("an acknowledged write that another client removed before watch reported it is resolved")
+  @Test(
+    "if another client deletes a document before watch reports an acknowledged write to it, limbo resolution removes it"
+  )
   func acknowledgedWriteIsRemoved() throws {
     var engine = listeningEngine(at: 10)
     write(["v": .integer(1)], to: &engine)
     engine.writeStreamOpened(1)
     engine.writeHandshakeDone(1)
     acknowledge(with: 12, at: 12, to: &engine)
-    #expect(engine.limboTargets.isEmpty, "watch has not come that far")
+    #expect(engine.limboTargets.isEmpty, "watch has not reached the version of the write")
     endSnapshot(at: 11, of: &engine)
     #expect(engine.limboTargets.isEmpty)
     _ = engine.takeActions()
@@ -143,7 +145,7 @@ private func expectRemoval(at version: Int64, from engine: inout SyncEngine) thr
   }
 
   @Test(
-    "a removed document is resolved though a later write to it was rejected or changed nothing",
+    "a deleted document is resolved even if a later write to it was rejected or changed nothing",
     arguments: [true, false])
   func laterWriteWithoutEffect(isRejected: Bool) throws {
     var engine = listeningEngine(at: 10)
@@ -155,11 +157,12 @@ private func expectRemoval(at version: Int64, from engine: inout SyncEngine) thr
     #expect(engine.limboTargets.count == 1)
     write(["w": .integer(1)], mask: [.init(field: "w")], to: &engine)
     #expect(engine.limboTargets.isEmpty, "a document with queued writes is not in limbo")
-    // The server sends no snapshot after this.
+    // The server sends no snapshot after this write.
     if isRejected {
       engine.writeStreamClosed(1, FirestoreError(.notFound, "No document to update."))
     } else {
-      // Another client had created the document as { w: 1 }, so that the write changed nothing, and removes it again.
+      // Another client had created the document as { w: 1 }, so this write changed nothing. That client now
+      // deletes the document.
       acknowledge(with: 13, at: 15, to: &engine)
     }
     try expectRemoval(at: 16, from: &engine)
@@ -227,7 +230,7 @@ private func expectRemoval(at version: Int64, from engine: inout SyncEngine) thr
     #expect(tracker.state == .offline)
   }
 
-  @Test("an idle stream is closed, and reopened on demand")
+  @Test("an idle stream is closed, and opened again when it is needed")
   func idleStream() {
     var engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 1)
     engine.enableNetwork()

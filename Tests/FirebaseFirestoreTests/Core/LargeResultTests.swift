@@ -1,5 +1,5 @@
-// The cost of changes in a large query result: proportional to the number of changes, independent of the result's
-// size.
+// Tests the cost of changes in a large query result: it is proportional to the number of changes, and does
+// not depend on the size of the result.
 
 import FirestoreModel
 import Testing
@@ -47,8 +47,8 @@ import Testing
 
   @Test("the cost of a document change does not depend on the size of the result")
   func costOfChanges() throws {
-    // Linear cost is 6 times as much for 6 times the documents, plus sorting; quadratic cost is 36 times. The
-    // measurement is repeated, because other processes disturb it.
+    // For 6 times the documents, linear cost is 6 times as high, plus sorting; quadratic cost is 36 times as
+    // high. The measurement is repeated, because other processes disturb it.
     let isLinear = try (0..<20).contains { _ in try timeOfChanges(to: 3_000) < timeOfChanges(to: 500) * 15 }
     #expect(isLinear)
   }

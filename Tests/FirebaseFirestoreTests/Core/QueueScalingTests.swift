@@ -1,4 +1,5 @@
-// The cost of a queued write under a listener does not depend on the length of the queue.
+// Tests how the mutation queue scales: with a listener, the cost of a queued write does not depend on the
+// length of the queue.
 
 import FirestoreModel
 import Foundation
@@ -6,7 +7,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-/// Drives an engine with one listener over one collection, and keeps the snapshots that it raises.
+/// Drives an engine with a listener to one collection, and stores the snapshots that it raises.
 private struct ListenedQueue {
   static let root = ParentName(rootOf: DatabaseName(project: "test"))
   var engine: SyncEngine
@@ -42,7 +43,7 @@ private struct ListenedQueue {
     for case .snapshot(_, let view) in engine.takeActions() { snapshots.append(view) }
   }
 
-  /// Queues the write of a new document.
+  /// Queues a write that creates a document.
   mutating func add(_ id: Int) {
     engine.write([Write(.update(name(id), fields: fields(id)))], at: .epoch, completion: nil)
     collect()
@@ -66,17 +67,17 @@ private struct ListenedQueue {
 }
 
 @Suite("Long queues", .timeLimit(.minutes(5))) struct QueueScalingTests {
-  /// The time of a range of steps.
+  /// Measures the time of a range of steps.
   private func time(_ ids: Range<Int>, _ step: (Int) -> Void) -> Duration {
     ContinuousClock().measure { for id in ids { step(id) } }
   }
 
   @Test(
-    "queueing and sending a write under a listener cost the same at every length",
+    "with a listener, the cost of queueing and sending a write does not depend on the queue's length",
     arguments: CacheKind.allCases)
   func constantCost(kind: CacheKind) throws {
-    // A cost that grows with the length is 15 times as high in the last part as in the first. The measurement is
-    // repeated, because other processes disturb it.
+    // If the cost grew with the length, it would be 15 times as high in the last part as in the first. The
+    // measurement is repeated, because other processes disturb it.
     let (count, part) = (4_000, 500)
     var isConstant = false
     for _ in 0..<5 where !isConstant {

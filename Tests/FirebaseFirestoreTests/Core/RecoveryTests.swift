@@ -1,5 +1,5 @@
-// Recovery of the sync engine: operations that failed in the cache are repeated with back-off, and nothing waits for
-// lost writes.
+// Tests the recovery of the sync engine: operations that failed in the cache are repeated with back-off, and
+// lost writes are completed with an error.
 
 import FirestoreModel
 import Foundation
@@ -32,7 +32,7 @@ import Testing
     return result
   }
 
-  @Test("a queue that cannot be read is tried again after growing delays, without a connection meanwhile")
+  @Test("reading the queue is repeated with growing delays, and the network stays off until it succeeds")
   func unreadableQueue() throws {
     var engine = engine()
     failing.change { $0 = .nextBatch }
@@ -51,7 +51,7 @@ import Testing
     #expect(engine.takeActions().contains(.connect(.write, 1)))
   }
 
-  @Test("snapshots that cannot be stored are requested again after growing delays")
+  @Test("snapshots that cannot be stored are requested again with growing delays")
   func unstorableSnapshots() throws {
     var engine = engine()
     let query = ClientQuery(document: name)
@@ -69,11 +69,11 @@ import Testing
   }
 
   @Test(
-    "a write while the queue of another user cannot be opened fails, and later writes belong to that user")
+    "a write fails while another user's queue cannot be opened, and later writes belong to that user")
   func writeDuringUserChange() {
     var engine = engine()
     failing.change { $0 = .changeUser }
-    engine.become(user: "bob")
+    engine.switchUser(to: "bob")
     engine.write(write(1), at: .epoch, completion: CompletionID(number: 1))
     #expect(completions(engine.takeActions()) == [1: .unavailable])
     failing.change { $0 = nil }
@@ -81,13 +81,13 @@ import Testing
     engine.write(write(2), at: .epoch, completion: CompletionID(number: 2))
     #expect(completions(engine.takeActions()).isEmpty)
     #expect(engine.store.persistence.allBatches.map(\.writes) == [write(2)])
-    engine.become(user: nil)
+    engine.switchUser(to: nil)
     #expect(engine.store.persistence.allBatches.isEmpty)
-    engine.become(user: "bob")
+    engine.switchUser(to: "bob")
     #expect(engine.store.persistence.allBatches.map(\.writes) == [write(2)])
   }
 
-  /// An engine on disk with two queued writes. The first one was sent and has no response.
+  /// An engine on disk with two queued writes. The first one was sent, but has no response.
   private func engineOnDisk(_ cache: CacheFixture) throws -> SyncEngine {
     var engine = SyncEngine(persistence: try cache.open(), seed: 1)
     engine.enableNetwork()
@@ -104,7 +104,7 @@ import Testing
     return engine
   }
 
-  @Test("queued writes that a damaged cache has lost fail with an error and leave the views")
+  @Test("queued writes that a damaged cache has lost fail and are removed from the views")
   func lostWrites() throws {
     let cache = CacheFixture(.disk)
     var engine = try engineOnDisk(cache)
@@ -130,7 +130,7 @@ import Testing
     engine.store.persistence.close()
   }
 
-  @Test("a write that the server acknowledged succeeds although its acknowledgement found the cache damaged")
+  @Test("an acknowledged write succeeds even if storing the acknowledgement finds the cache damaged")
   func acknowledgedBeforeLoss() throws {
     let cache = CacheFixture(.disk)
     var engine = try engineOnDisk(cache)

@@ -1,4 +1,4 @@
-// The commit of one transaction attempt, and the errors that allow another attempt.
+// Tests transaction attempts: the writes that an attempt commits, and the errors that allow another attempt.
 
 import FirebaseCore
 import FirestoreModel
@@ -22,11 +22,11 @@ import Testing
     Write(.update(name(id), fields: ["n": 1]), mask: [.init(field: "n")], precondition: .exists(true))
   }
 
-  @Test("every document read is committed with its version as a precondition")
+  @Test("the commit has the version of every document that was read as a precondition")
   func readPreconditions() throws {
     var attempt = TransactionAttempt()
     for document in [found("a", at: 5), missing("b"), found("c", at: 7), missing("d")] {
-      #expect(attempt.mayRead() == nil && attempt.note(document) == nil)
+      #expect(attempt.readError() == nil && attempt.recordRead(document) == nil)
     }
     attempt.add(update("a"))
     attempt.add(Write(.update(name("b"), fields: [:])))
@@ -47,29 +47,29 @@ import Testing
   @Test("a read after a write fails")
   func readAfterWrite() {
     var attempt = TransactionAttempt()
-    #expect(attempt.mayRead() == nil)
+    #expect(attempt.readError() == nil)
     attempt.add(update("a"))
-    #expect(attempt.mayRead()?.code == .invalidArgument)
+    #expect(attempt.readError()?.code == .invalidArgument)
     #expect(attempt.failure == TransactionAttempt.readsFirst)
-    #expect(!TransactionAttempt.readsFirst.allowsAnotherAttempt)
+    #expect(!TransactionAttempt.readsFirst.isRetryable)
   }
 
   @Test("a document that changes between two reads allows another attempt")
   func changedBetweenReads() {
     var attempt = TransactionAttempt()
-    #expect(attempt.note(found("a", at: 5)) == nil)
-    #expect(attempt.note(found("a", at: 5)) == nil)
-    let error = attempt.note(found("a", at: 6))
-    #expect(error?.code == .aborted && error?.allowsAnotherAttempt == true)
-    #expect(attempt.note(missing("a"))?.code == .aborted)
-    #expect(attempt.note(missing("b")) == nil && attempt.note(missing("b")) == nil)
-    #expect(attempt.note(found("b", at: 1))?.code == .aborted)
+    #expect(attempt.recordRead(found("a", at: 5)) == nil)
+    #expect(attempt.recordRead(found("a", at: 5)) == nil)
+    let error = attempt.recordRead(found("a", at: 6))
+    #expect(error?.code == .aborted && error?.isRetryable == true)
+    #expect(attempt.recordRead(missing("a"))?.code == .aborted)
+    #expect(attempt.recordRead(missing("b")) == nil && attempt.recordRead(missing("b")) == nil)
+    #expect(attempt.recordRead(found("b", at: 1))?.code == .aborted)
   }
 
   @Test("an update of a document that was read as missing fails")
   func updateOfMissingDocument() {
     var attempt = TransactionAttempt()
-    #expect(attempt.note(missing("a")) == nil)
+    #expect(attempt.recordRead(missing("a")) == nil)
     attempt.add(update("a"))
     #expect(attempt.failure?.code == .invalidArgument)
   }
@@ -78,7 +78,7 @@ import Testing
   func retriedErrors() {
     #expect(TransactionOptions().maxAttempts == 5)
     let retried = (1...16 as ClosedRange<Int32>).filter {
-      FirestoreError(StatusCode(rawValue: $0), "").allowsAnotherAttempt
+      FirestoreError(StatusCode(rawValue: $0), "").isRetryable
     }
     #expect(retried == [1, 2, 4, 6, 8, 9, 10, 13, 14, 16])
   }

@@ -1,4 +1,5 @@
-// The write stream: errors that end a batch or only the stream, stream tokens, and closing when idle.
+// Tests the write stream: errors that reject a batch, errors that end only the stream, stream tokens, and
+// closing when idle.
 
 import FirebaseCore
 import FirestoreModel
@@ -76,7 +77,7 @@ import Testing
     #expect(engine.pipeline.count == 1)
   }
 
-  @Test("an idle write stream is closed after one minute, and the next write reopens it")
+  @Test("an idle write stream is closed after one minute, and the next write opens it again")
   func idleStream() {
     var engine = engineWithTwoBatches()
     for _ in 1...2 {
@@ -89,7 +90,7 @@ import Testing
     #expect(engine.takeActions().contains(.connect(.write, 2)))
   }
 
-  @Test("each request carries the last stream token, and a handshake carries none")
+  @Test("each request contains the last stream token, and a handshake contains none")
   func streamTokens() {
     var requests = WriteRequests()
     func response(_ token: String) -> Google_Firestore_V1_WriteResponse {

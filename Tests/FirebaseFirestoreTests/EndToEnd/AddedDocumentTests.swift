@@ -1,9 +1,9 @@
-// The ids of added documents: created by the client before any response, and stored by the server.
+// Tests added documents: the client creates their IDs before the server responds, and the server stores them.
 
 import FirebaseFirestore
 import Testing
 
-/// Calls addDocument without waiting; in an async function Swift selects the async overload.
+/// Calls addDocument without waiting. In an async function Swift selects the async overload.
 private func add(_ number: Int, to collection: CollectionReference) -> DocumentReference {
   collection.addDocument(data: ["n": number])
 }
@@ -16,7 +16,7 @@ private func add(_ number: Int, to collection: CollectionReference) -> DocumentR
       let collection = client.collection("added")
       var ids: Set<String> = []
       for number in 0..<100 {
-        // Both an empty reference and an added document create an id.
+        // An empty reference and an added document both create an ID.
         ids.insert(collection.document().documentID)
         let added = add(number, to: collection)
         #expect(added.path == "added/\(added.documentID)")
@@ -25,7 +25,8 @@ private func add(_ number: Int, to collection: CollectionReference) -> DocumentR
       #expect(ids.count == 200)
       #expect(ids.allSatisfy { $0.utf8.count == 20 })
       #expect(ids.allSatisfy { $0.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) } })
-      // Each id has 20 characters out of 62. The chance that 4,000 characters miss one of the 62 is 10^-26.
+      // Each ID has 20 characters from an alphabet of 62. 200 IDs have 4,000 characters, which miss one of
+      // the 62 with a probability of 10^-26.
       #expect(Set(ids.joined()).count == 62)
 
       try await deadline { try await client.waitForPendingWrites() }

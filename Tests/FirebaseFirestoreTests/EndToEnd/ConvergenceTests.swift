@@ -1,21 +1,23 @@
-// Random programs of several clients against a real server: with writes that the server or its rules reject, clients that
-// go offline and clients that restart from their cache, all clients show the server's documents in the end.
+// Tests that clients converge with the server. Random programs run on several clients. The server or its
+// rules reject some writes, and clients go offline or restart from their caches. At the end all clients must
+// show the server's documents.
 //
-// HEARTH_CONVERGENCE sets the number of programs and HEARTH_CONVERGENCE_SEED the first seed: `make convergence`.
+// HEARTH_CONVERGENCE sets the number of programs and HEARTH_CONVERGENCE_SEED the first seed: `make
+// convergence`.
 
 import FirebaseCore
 import FirebaseFirestore
 import Foundation
 import Testing
 
-/// Rules whose decisions depend on the write, on the stored document and on its name.
+/// Rules whose decisions depend on the write, on the stored document and on the document's name.
 private let rules = """
   rules_version = '2';
   service cloud.firestore {
     match /databases/{database}/documents/{collection}/{document} {
       allow read: if true;
       allow create: if request.resource.data.get('by', 0) != 3;
-      // The server has to reject updates of absent documents.
+      // The rules allow updates of missing documents, which the server must reject.
       allow update: if resource == null
         || request.resource.data.get('by', 0) != 3 && resource.data.get('by', 0) != 4;
       allow delete: if document != 'd5';
@@ -30,13 +32,14 @@ private let rules = """
     ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? fallback
   }
 
-  @Test("clients converge to the server's documents over rejected writes, offline times and restarts")
+  @Test("clients converge to the server's documents despite rejected writes, offline periods and restarts")
   func convergence() async throws {
     let (runs, first) = (Self.number("HEARTH_CONVERGENCE", 12), Self.number("HEARTH_CONVERGENCE_SEED", 1))
     let errors = Locked<[FirestoreErrorCode.Code: Int]>([:])
     try await withServer(rules: rules) { _, port in
       let observer = TestClient.make(port: port)
-      // Programs spend most of their time waiting, for instance until a client connects again.
+      // Programs run concurrently, because they spend most of their time waiting, for instance until a client
+      // reconnects.
       try await withThrowingTaskGroup(of: Void.self) { group in
         for (number, seed) in (first..<(first + runs)).enumerated() {
           if number >= ConvergenceTests.concurrentPrograms { try await group.next() }
@@ -55,11 +58,11 @@ private let rules = """
   }
 }
 
-/// A client with a listener, which restarts with the same cache.
+/// A client with a listener. It can restart with the same cache.
 private final class Participant {
   private(set) var client: Firestore
   private(set) var shown = Recorder<[String: String]>()
-  /// The last snapshot or error, for messages of failures.
+  /// The last snapshot or error, for failure messages.
   let last = Locked("nothing")
   private var listener: (any ListenerRegistration)?
   private let collection: String
@@ -87,7 +90,7 @@ private final class Participant {
 
   func restart() async throws {
     try await client.terminate()
-    client = TestClient.again(client)
+    client = TestClient.reopen(client)
     listen()
   }
 
@@ -97,7 +100,7 @@ private final class Participant {
     try await client.clearPersistence()
   }
 
-  /// The documents as text, with sorted fields.
+  /// The documents as strings, with sorted fields.
   static func contents(_ snapshot: QuerySnapshot) -> [String: String] {
     var result: [String: String] = [:]
     for document in snapshot.documents {
@@ -111,7 +114,7 @@ private final class Participant {
 private struct Program {
   let seed: UInt64
   let observer: Firestore
-  /// The errors of rejected writes, counted.
+  /// The number of rejected writes by error code.
   let errors: Locked<[FirestoreErrorCode.Code: Int]>
   var random: SplitMix
   let collection: String
@@ -171,7 +174,7 @@ private struct Program {
     switch Int.random(in: 0..<7, using: &random) {
     case 0, 1: document().setData(["n": step, "by": number], completion: count)
     case 2: document().setData(["list": FieldValue.arrayUnion([number])], merge: true, completion: count)
-    // Rejected where the document does not exist.
+    // The server rejects these writes if the document does not exist.
     case 3: document().updateData(["n": FieldValue.increment(number)], completion: count)
     case 4: document().updateData(["map.x": number, "by": FieldValue.delete()], completion: count)
     case 5: document().delete(completion: count)

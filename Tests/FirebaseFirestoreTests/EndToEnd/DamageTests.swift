@@ -1,11 +1,11 @@
-// Damage of the cache file under a running client: calls end with an error, and the client continues.
+// Tests damage of the cache file while a client uses it: calls end with an error, and the client continues.
 
 import FirebaseFirestore
 import Foundation
 import Testing
 
 @Suite("Damage while running", .timeLimit(.minutes(2))) struct DamageTests {
-  @Test("a call of setData that waits for the server fails, and the lost write leaves the listener")
+  @Test("a setData call that waits for the server fails, and the listener no longer shows the lost write")
   func waitingWrite() async throws {
     let client = TestClient.make(port: 1)
     let shown = Recorder<Bool>()

@@ -1,4 +1,4 @@
-// The SDK with a real server over real sockets.
+// Tests the Firestore SDK end to end, with a real server over real sockets.
 
 import FirebaseCore
 import FirebaseFirestore
@@ -110,7 +110,7 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
-  @Test("queries filter, order and limit, also while documents change")
+  @Test("queries filter, order and limit, and follow changes of documents")
   func queries() async throws {
     try await withServer { _, port in
       let a = TestClient.make(port: port)
@@ -293,7 +293,7 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     await server.stop()
   }
 
-  @Test("snapshots are an async sequence")
+  @Test("snapshots are delivered as an async sequence")
   func asyncSequence() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
@@ -310,7 +310,7 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     }
   }
 
-  @Test("Codable values are written, merged, batched and read")
+  @Test("Codable values are written, merged, written in batches and read")
   func codableValues() async throws {
     struct Note: Codable, Equatable, Sendable {
       @DocumentID var id: String?
@@ -323,7 +323,7 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
       let client = TestClient.make(port: port)
       let first = client.document("notes/1")
       try first.setData(from: Note(id: nil, at: nil, sub: "s", text: "one", tags: ["a"]))
-      // A merge omits nil and overwrites with an explicit null.
+      // A merge omits nil properties, and overwrites a field with null only for @ExplicitNull.
       try first.setData(from: Note(id: nil, at: nil, sub: nil, text: nil, tags: ["b"]), merge: true)
       let batch = client.batch()
       try batch.setData(
@@ -397,7 +397,8 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
       _ = try await loud.first { !$0.isFromCache }
       put(client.document("quiet/1"), ["title": "t"])
       _ = try await loud.first { $0.ids == ["1"] && !$0.hasPendingWrites }
-      // Both listeners use one serial queue, so all earlier events of the plain listener have arrived.
+      // Both listeners use one serial queue, so the listener without metadata changes has received all its
+      // earlier events.
       #expect(plain.all.map(\.ids) == [[], ["1"]])
       #expect(plain.all.last?.hasPendingWrites == true)
       first.remove()

@@ -1,4 +1,4 @@
-// Errors, races, contention and termination, as apps experience them with a real server over real sockets.
+// Tests application flows with a real server over real sockets: errors, races, contention and termination.
 
 import FirebaseCore
 import Foundation
@@ -41,7 +41,7 @@ private func listen(
 
 private func patch(_ reference: DocumentReference, _ data: [String: Any]) { reference.updateData(data) }
 
-/// Returns the error code that a write's completion receives; nil for success.
+/// Returns the error code that a write's completion receives, or nil for success.
 private func outcome(
   _ write: (@escaping @Sendable ((any Error)?) -> Void) -> Void
 ) async throws -> FirestoreErrorCode.Code? {
@@ -54,13 +54,13 @@ private func outcome(
 @Suite("Application flows", .serialized, .timeLimit(.minutes(10))) struct FlowTests {
   // MARK: Rejections
 
-  @Test("without credentials listeners stay open and writes stay pending, while server reads fail")
+  @Test("without credentials, listeners stay open, writes stay pending, and reads from the server fail")
   func unauthenticated() async throws {
     try await withServer(emulator: false) { _, port in
       let client = TestClient.make(port: port)
       let reference = client.document("secret/a")
       let (received, listener) = listen(client.collection("secret"))
-      // Authentication may succeed later, so the client behaves as while offline.
+      // Authentication may succeed later, so the client behaves as it does while offline.
       let first = try await received.first { _ in true }
       #expect(first.isFromCache && first.values.isEmpty && first.error == nil)
       put(reference, ["n": 1])
@@ -152,7 +152,7 @@ private func outcome(
       put(client.document("w/1"), ["n": 1])
       let done = Recorder<Bool>()
       client.waitForPendingWrites { done.add($0 == nil) }
-      // The completed cache read shows that the wait has not ended while offline.
+      // This read of the cache has completed, and the wait has not. So the wait does not end while offline.
       _ = try await deadline { try await client.document("w/1").getDocument(source: .cache) }
       #expect(done.all.isEmpty)
       try await deadline { try await client.enableNetwork() }
@@ -178,7 +178,7 @@ private func outcome(
     }
     #expect(try await ends.first { _ in true } == FirestoreErrorCode.unavailable.rawValue)
     #expect(attempts.all.count == 2)
-    // The failed transaction left no pending write.
+    // The failed transaction must not leave a pending write.
     try await deadline { try await client.waitForPendingWrites() }
   }
 
@@ -195,7 +195,7 @@ private func outcome(
             for _ in 0..<4 {
               _ = try await deadline(90) { () -> Bool in
                 let reference = client.document("bank/a")
-                // Apps retry after five failed attempts.
+                // An app retries after five failed attempts.
                 while true {
                   do {
                     _ = try await client.runTransaction { transaction, pointer in
@@ -239,8 +239,8 @@ private func outcome(
         }
       } throws: { ($0 as NSError).domain == "app" && ($0 as NSError).code == 7 }
       #expect(runs.all.count == 1)
-      let own = try await deadline { try await client.document("t/own").getDocument() }
-      #expect(!own.exists)
+      let snapshot = try await deadline { try await client.document("t/own").getDocument() }
+      #expect(!snapshot.exists)
     }
   }
 
@@ -265,7 +265,7 @@ private func outcome(
     }
   }
 
-  @Test("a removed listener receives no event, whatever the thread and time of its removal")
+  @Test("a removed listener receives no event, on any thread and at any time of the removal")
   func removedListener() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
@@ -291,7 +291,8 @@ private func outcome(
                 received.add(1)
               }
               if round.isMultiple(of: 2) { _ = try await received.first { _ in true } }
-              // Every third round removes the listener on the callback queue, where no callback is running.
+              // Every third round removes the listener on the callback queue. No callback is running there at
+              // that time.
               if round.isMultiple(of: 3) {
                 let handed = AppClosure(call: registration)
                 await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
@@ -304,7 +305,7 @@ private func outcome(
               } else {
                 registration.remove()
                 registration.remove()
-                // A running callback may finish; no new one may begin.
+                // A running callback may finish, but no new one may begin.
                 client.settings.dispatchQueue.sync {}
                 removed.change { $0 = true }
               }
@@ -322,19 +323,19 @@ private func outcome(
   // MARK: Termination
 
   @Test(
-    "when an instance ends, completion handlers of pending writes are not called, and awaited calls throw",
+    "when an instance is terminated, completion handlers of pending writes are not called, and awaited calls throw",
     arguments: [false, true])
   func pendingWritesAtTermination(byDeletingTheApp: Bool) async throws {
     let client = TestClient.make(port: 1)
     let outcomes = Recorder<String>()
-    func note(_ what: String) -> @Sendable ((any Error)?) -> Void {
+    func recordOutcome(_ what: String) -> @Sendable ((any Error)?) -> Void {
       { error in outcomes.add("\(what) \((error as NSError?)?.code ?? 0)") }
     }
     let reference = client.document("end/a")
-    // Without a network, no failed connection attempt interferes with the reads of the cache.
+    // The network is disabled, so that no failed connection attempt interferes with reads from the cache.
     try await deadline { try await client.disableNetwork() }
-    reference.setData(["n": 1], completion: note("write"))
-    client.waitForPendingWrites(completion: note("wait"))
+    reference.setData(["n": 1], completion: recordOutcome("write"))
+    client.waitForPendingWrites(completion: recordOutcome("wait"))
     let (received, _) = listen(client.collection("end"))
     _ = try await received.first { $0.values == ["a": 1] }
     let waiting = _Concurrency.Task {
@@ -359,7 +360,7 @@ private func outcome(
     #expect(received.all.count == count)
   }
 
-  @Test("a running transaction fails when its instance ends")
+  @Test("a running transaction fails when its instance is terminated")
   func transactionAtTermination() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
@@ -384,7 +385,7 @@ private func outcome(
     }
   }
 
-  @Test("a commit in flight has an unknown outcome when its instance ends")
+  @Test("a commit in flight has an unknown outcome when its instance is terminated")
   func commitAtTermination()
     async throws
   {
@@ -404,7 +405,7 @@ private func outcome(
       } completion: { _, error in
         ends.add((error as NSError?)?.code ?? 0)
       }
-      // The server has executed the commit, and its response is held back.
+      // The server has executed the commit, but the relay delays its response.
       _ = try await shown.first { $0.values == ["c": 1] }
       #expect(ends.all.isEmpty)
       try await deadline { try await client.terminate() }
@@ -415,9 +416,9 @@ private func outcome(
     }
   }
 
-  @Test("a pending read fails when its instance ends")
+  @Test("a pending read fails when its instance is terminated")
   func readAtTermination() async throws {
-    // The server accepts connections and sends nothing.
+    // This server accepts connections and sends nothing.
     let silent = try SilentServer()
     defer { silent.stop() }
     let client = TestClient.make(port: silent.port)

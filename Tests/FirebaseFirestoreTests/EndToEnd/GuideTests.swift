@@ -1,5 +1,5 @@
-// Examples of the Firestore guides, run by an app with a real server: fields, queries with cursors, types,
-// and async sequences.
+// Tests examples of Firestore's guides with a real server: fields, queries with cursors, types, and async
+// sequences.
 
 import FirebaseCore
 import FirebaseFirestore
@@ -59,7 +59,7 @@ private struct City: Codable, Equatable, Sendable {
     }
   }
 
-  @Test("pages follow each other by cursor values and by documents")
+  @Test("pages begin at cursor values or after documents")
   func pages() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
@@ -101,7 +101,7 @@ private struct City: Codable, Equatable, Sendable {
             ]))) == ["d1", "d8"])
       #expect(try await ids(cities.whereField("n", notIn: [0, 1, 2, 3])) == ["d8", "d9"])
 
-      // A live limit to last: a new last document removes the first one.
+      // A listener to a limit to last: a new last document removes the first one.
       let received = Recorder<[String]>()
       let listener = cities.order(by: "name").limit(toLast: 2).addSnapshotListener { snapshot, _ in
         if let snapshot {
@@ -180,14 +180,14 @@ private struct City: Codable, Equatable, Sendable {
       let received = Recorder<String>()
       client.document("cities/raw").setData(raw) { received.add("\(String(describing: $0))") }
       #expect(try await received.first { _ in true } == "nil")
-      let back = try await deadline { try await other.document("cities/raw").getDocument() }
-      #expect(back.get("bool") as? Bool == true && back.get("big") as? Int64 == .max)
-      #expect((back.get("nan") as? Double)?.isNaN == true && back.get("null") is NSNull)
-      #expect(((back.get("list") as? [Any])?.last as? [String: Any])?["a"] as? [Bool] == [true])
+      let snapshot = try await deadline { try await other.document("cities/raw").getDocument() }
+      #expect(snapshot.get("bool") as? Bool == true && snapshot.get("big") as? Int64 == .max)
+      #expect((snapshot.get("nan") as? Double)?.isNaN == true && snapshot.get("null") is NSNull)
+      #expect(((snapshot.get("list") as? [Any])?.last as? [String: Any])?["a"] as? [Bool] == [true])
       #expect(
-        (back.get("empty") as? [String: Any])?.isEmpty == true
-          && (back.get("none") as? [Any])?.isEmpty == true)
-      // The stored type distinguishes 1.0 from 1, and queries do not.
+        (snapshot.get("empty") as? [String: Any])?.isEmpty == true
+          && (snapshot.get("none") as? [Any])?.isEmpty == true)
+      // Stored values distinguish 1.0 and 1, but queries treat them as equal.
       let found = try await ids(other.collection("cities").whereField("double", isEqualTo: 1))
       #expect(found == ["raw"])
     }

@@ -1,4 +1,5 @@
-// A client process that is killed while it queues writes loses no write that its cache had accepted.
+// Tests killed clients: a client process that is killed while it queues writes loses no write that its cache
+// has accepted.
 
 import FirebaseCore
 import FirestoreModel
@@ -26,11 +27,11 @@ import Testing
       client.useEmulator(withHost: "127.0.0.1", port: 1)
       let count = Int(ProcessInfo.processInfo.environment["KILLED_CLIENT_COUNT"] ?? "") ?? 10
       for n in 0..<count { client.document("c/\(n)").setData(["n": n]) { _ in } }
-      // The client has handled all writes. More follow, so that the kill interrupts a write.
+      // The client has handled all counted writes. More writes follow, so that the kill interrupts a write.
       _ = try await client.cacheCount(of: "c")
       for n in count..<(count + 500) { client.document("c/\(n)").setData(["n": n]) { _ in } }
       kill(getpid(), SIGKILL)
-      // The signal may be handled a moment later.
+      // The process may handle the signal later.
       while true { pause() }
     }
     let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)

@@ -1,4 +1,4 @@
-// Offline first: writes and documents survive the end of the client, and reach the server later.
+// Tests offline use: writes and documents survive the end of the client, and writes reach the server later.
 
 import FirebaseCore
 import FirebaseFirestore
@@ -12,7 +12,7 @@ import Testing
     try await server.start()
     let port = await server.port
     await server.stop()
-    // The server is down: the writes are queued.
+    // The server is stopped, so the writes are queued.
     let first = TestClient.make(port: port)
     for n in 0..<20 { put(first.document("log/\(n)"), ["n": n, "time": FieldValue.serverTimestamp()]) }
     first.document("log/3").delete { _ in }
@@ -22,7 +22,7 @@ import Testing
     #expect(before.count == 19 && before.metadata.hasPendingWrites)
     try await first.terminate()
 
-    let second = TestClient.again(first)
+    let second = TestClient.reopen(first)
     let cached = try await second.collection("log").order(by: "n").getDocuments(source: .cache)
     #expect(cached.documents.map(\.documentID) == before.documents.map(\.documentID))
     #expect(cached.metadata.hasPendingWrites)
@@ -40,7 +40,7 @@ import Testing
     await server.stop()
   }
 
-  @Test("a listener after a restart shows the cached documents first and resumes from them")
+  @Test("after a restart a listener shows the cached documents first, and resumes from them")
   func listenerResumes() async throws {
     try await withServer { _, port in
       let first = TestClient.make(port: port)
@@ -50,7 +50,7 @@ import Testing
       try await first.terminate()
       try await other.document("c/7").delete()
       try await other.document("c/40").setData(["n": 40])
-      let second = TestClient.again(first)
+      let second = TestClient.reopen(first)
       let shown = Recorder<QuerySnapshot>()
       let listener = second.collection("c").addSnapshotListener { snapshot, _ in
         if let snapshot { shown.add(snapshot) }
@@ -76,7 +76,7 @@ import Testing
     }
     try await first.terminate()
     try await first.clearPersistence()
-    let second = TestClient.again(first)
+    let second = TestClient.reopen(first)
     try await deadline { try await second.waitForPendingWrites() }
     await #expect { try await second.document("c/a").getDocument(source: .cache) } throws: {
       ($0 as? FirestoreErrorCode)?.code == .unavailable
@@ -84,19 +84,19 @@ import Testing
     try await second.terminate()
   }
 
-  @Test("if another process uses the cache, this one has a cache in memory and logs an error")
+  @Test("if another process uses the cache, the client uses a cache in memory and logs an error")
   func otherProcess() async throws {
     let result = await #expect(processExitsWith: .success, observing: [\.standardErrorContent]) {
       let folder = TestClient.dataFolder
       let client = TestClient.make(port: 1)
-      // The other process: it holds the lock of every folder that this client could use.
-      let place = client.cachePlace
-      try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
-      let descriptor = open(place.appendingPathComponent("lock").path, O_CREAT | O_RDWR, 0o600)
+      // Simulates another process, which locks every folder that this client could use.
+      let cacheFolder = client.cacheFolderForTests
+      try FileManager.default.createDirectory(at: cacheFolder, withIntermediateDirectories: true)
+      let descriptor = open(cacheFolder.appendingPathComponent("lock").path, O_CREAT | O_RDWR, 0o600)
       #expect(descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) == 0)
       put(client.document("c/a"), ["n": 1])
       #expect(try await client.document("c/a").getDocument(source: .cache).exists)
-      #expect(place.path.hasPrefix(folder.path))
+      #expect(cacheFolder.path.hasPrefix(folder.path))
       let error = try #require(client.persistenceError) as NSError
       #expect(error.domain == FirestorePersistenceErrorDomain)
       #expect(error.code == FirestorePersistenceErrorCode.inUse.rawValue)

@@ -1,4 +1,4 @@
-// A server that accepts connections and never sends a byte.
+// A silent server: it accepts connections and never sends any bytes.
 
 import Foundation
 import NIOCore

@@ -1,4 +1,4 @@
-// Calls from many threads, and many short-lived listeners, with a real server.
+// Stress tests with a real server: calls from many threads, and many short-lived listeners.
 
 import Dispatch
 import FirebaseCore

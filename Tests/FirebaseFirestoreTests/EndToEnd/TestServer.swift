@@ -1,4 +1,4 @@
-// A real server in this process, and clients with one app each.
+// A test server in this process, and test clients with one app each.
 
 import FirebaseCore
 import FirebaseFirestore
@@ -6,13 +6,13 @@ import Foundation
 import HearthServer
 import Testing
 
-/// A server on a free port that restarts with the same data and port.
+/// A server on a free port. It can restart with the same data and port.
 actor TestServer {
   private let configuration: HearthConfiguration
   private var server: HearthServer?
   private(set) var port = 0
 
-  /// - Parameter rules: the path of a file with rules for the project of the clients.
+  /// - Parameter rules: the path of a file with rules for the clients' project.
   init(
     data: String? = nil, emulator: Bool = true, tls: HearthConfiguration.TLSFiles? = nil, rules: String? = nil
   ) {
@@ -41,7 +41,7 @@ actor TestServer {
   }
 }
 
-/// Runs a test with a new server, on request with rules.
+/// Runs a test with a new server, optionally with rules.
 func withServer(
   emulator: Bool = true, rules: String? = nil, _ body: (TestServer, Int) async throws -> Void
 ) async throws {
@@ -59,13 +59,13 @@ func withServer(
   await server.stop()
 }
 
-/// Calls setData without waiting; in an async function Swift selects the async overload.
+/// Calls setData without waiting. In an async function Swift selects the async overload.
 func put(_ reference: DocumentReference, _ data: [String: Any]) { reference.setData(data) }
 
 enum TestClient {
   private static let number = Locked(0)
 
-  /// The folder below which the clients of this process keep their caches.
+  /// The folder below which the clients of this process store their caches.
   static let dataFolder: URL = {
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent("sdk-\(UUID().uuidString)")
     setenv("XDG_DATA_HOME", folder.path, 1)
@@ -73,7 +73,7 @@ enum TestClient {
     return folder
   }()
 
-  /// Creates a client with its own app, cache and callback queue.
+  /// Makes a client with a separate app, cache and callback queue.
   static func make(port: Int, project: String = "demo-sdk", queue: DispatchQueue? = nil) -> Firestore {
     if ProcessInfo.processInfo.environment["SDK_DEBUG"] != nil { Firestore.enableLogging(true) }
     _ = dataFolder
@@ -94,8 +94,8 @@ enum TestClient {
     return firestore
   }
 
-  /// A new instance for the app and the cache of one that was terminated.
-  static func again(_ old: Firestore) -> Firestore {
+  /// Makes a new instance with the app and the cache of a terminated instance.
+  static func reopen(_ old: Firestore) -> Firestore {
     let firestore = Firestore.firestore(app: old.app)
     firestore.settings = old.settings
     return firestore
@@ -116,7 +116,7 @@ final class Locked<Value: Sendable>: @unchecked Sendable {
   }
 }
 
-/// Records elements, such as the events of a listener, and lets tests wait for one.
+/// Records elements, such as the events of a listener. A test can wait for an element.
 final class Recorder<Element: Sendable>: Sendable {
   private let state = Locked<(seen: [Element], waiters: [(Int, CheckedContinuation<Void, Never>)])>(([], []))
 
@@ -143,7 +143,7 @@ final class Recorder<Element: Sendable>: Sendable {
     }
   }
 
-  /// Waits for the first element that meets a condition, starting at index `start`.
+  /// Waits for the first element that satisfies a condition, starting at index `start`.
   func first(
     from start: Int = 0, within seconds: Double = 60, where condition: @escaping @Sendable (Element) -> Bool
   ) async throws -> Element {

@@ -1,4 +1,5 @@
-// Rows of the cache file that no client wrote: each is damage, which is reported and replaced, and never a trap.
+// Tests damaged rows: rows that no client wrote are reported as damage, the file is replaced, and nothing
+// traps.
 
 import FirestoreModel
 import Foundation
@@ -19,7 +20,7 @@ import Testing
     ClientQuery(ModelQuery(parent: ParentName(rootOf: database), StructuredQuery(from: [.init("c")])))
   }
 
-  /// Fills a cache with a document, a target and a queued write, and changes its file by SQL.
+  /// Fills a cache with a document, a target and a queued write, and changes its file with SQL.
   private func file(after sql: String) throws {
     var store = LocalStore(persistence: try cache.open(database: database))
     let target = try store.allocate(query.target)
@@ -40,7 +41,7 @@ import Testing
   }
 
   @Test(
-    "a counter that would overflow, or that no client can reach, is damage at the start",
+    "at the start, a counter that would overflow or that no client can reach is reported as damage",
     arguments: [
       "UPDATE batches SET number = 9223372036854775807", "UPDATE batches SET number = -1",
       "UPDATE targets SET number = 2147483647", "UPDATE targets SET number = 2147483646",
@@ -63,7 +64,7 @@ import Testing
   }
 
   @Test(
-    "a column of another type is damage when it is read",
+    "a column with a value of another type is reported as damage when it is read",
     arguments: [
       "UPDATE documents SET version = 5", "UPDATE documents SET kind = 'x'",
       "UPDATE targets SET token = 1", "UPDATE targets SET sequence = x'01'",
@@ -88,7 +89,7 @@ import Testing
   }
 
   @Test(
-    "the earliest and the latest time that a row can hold stop nothing",
+    "a row with the earliest or the latest possible time causes no error",
     arguments: ["x'000000000000000000000000'", "x'ffffffffffffffffffffffff'"])
   func extremeTimes(column: String) throws {
     try file(
@@ -112,7 +113,9 @@ import Testing
     #expect(engine.pipeline.isEmpty && !renamed)
   }
 
-  @Test("a transform's result that nests too deeply makes the document unknown, and damages nothing")
+  @Test(
+    "a transform's result that is nested too deeply makes the document unknown, and is not reported as damage"
+  )
   func deepResult() throws {
     var store = LocalStore(persistence: try cache.open(database: database))
     defer { store.persistence.close() }
@@ -122,7 +125,7 @@ import Testing
       transforms: [.init(path, .increment(.integer(1)))])
     _ = try store.write([write, Write(.update(name("b"), fields: ["kept": .null]))], at: .epoch)
     let batch = try #require(try store.nextBatch(after: nil))
-    // As deep as a message can be.
+    // The maximum nesting of a message.
     var value = Value.null
     for _ in 0..<45 { value = .map(["m": value]) }
     let time = ModelTimestamp(microseconds: 5)
@@ -136,7 +139,7 @@ import Testing
     #expect(!renamed)
   }
 
-  @Test("a write whose collection begins with a combining character is read again")
+  @Test("a write to a collection whose ID begins with a combining character can be read after a restart")
   func combiningCharacter() throws {
     let document = ParentName(rootOf: database).collection("\u{301}c").document("\u{301}d")
     var store = LocalStore(persistence: try cache.open(database: database))

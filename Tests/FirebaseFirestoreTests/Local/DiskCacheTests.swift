@@ -1,4 +1,4 @@
-// The cache on disk: it survives restarts, failures and damage, and it belongs to one process.
+// Tests the disk cache: it survives restarts, failures and damage, and only one process can use it.
 
 import FirebaseCore
 import FirestoreModel
@@ -8,7 +8,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-/// Outside the suite, which has another function `open`.
+/// Declared outside the suite, because the suite has a different function `open`.
 private func openForReadingAndWriting(_ path: String) -> Int32 { open(path, O_RDWR) }
 
 private let database = DatabaseName(project: "test")
@@ -54,7 +54,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     ]
     let target = try store.allocate(query.target)
     _ = try store.apply(event([document("a", everything, at: 7)], at: 10, target: target.id))
-    try store.note(target: target.id, shows: [name("a")], hides: [], fromCache: false)
+    try store.recordView(target: target.id, shows: [name("a")], hides: [], fromCache: false)
     let patch = Write(
       .update(name("a"), fields: ["int": .integer(6)]), mask: [.init(field: "int")],
       transforms: [
@@ -89,7 +89,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     #expect(try reopened.write([Write(.delete(name("c")))], at: .epoch).batch > (batch?.id ?? 0))
   }
 
-  @Test("a write to an invalid name is queued, and one with a reference to an invalid name is rejected")
+  @Test("a write to an invalid name is queued, and a write with a reference to an invalid name is rejected")
   func invalidNames() throws {
     var store = try open()
     for id in ["__reserved__", ".", "..", String(repeating: "x", count: 2_000), "a\u{0}b"] {
@@ -111,7 +111,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
   func queuesOfUsers() throws {
     var store = try open()
     for user in ["ann", nil, "bob"] as [UserID] {
-      _ = try store.become(user: user)
+      _ = try store.switchUser(to: user)
       _ = try store.write(
         [Write(.update(name("x"), fields: ["by": .string(user ?? "nobody")]))], at: .epoch)
     }
@@ -119,19 +119,19 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     var reopened = try open()
     defer { reopened.persistence.close() }
     for user in ["bob", "ann", nil] as [UserID] {
-      let changes = try reopened.become(user: user)
+      let changes = try reopened.switchUser(to: user)
       #expect(changes[name("x")]?.fields["by"] == .string(user ?? "nobody"))
       #expect(reopened.persistence.allBatches.count == 1)
     }
-    _ = try reopened.become(user: "carl")
+    _ = try reopened.switchUser(to: "carl")
     #expect(try !reopened.read(name("x")).isKnown)
   }
 
-  @Test("a process that was killed loses no committed group and keeps no part of another")
+  @Test("after a kill the cache has every committed group, and no part of an uncommitted group")
   func kill() throws {
     var store = try open()
     _ = try store.write([Write(.update(name("kept"), fields: [:]))], at: .epoch)
-    // An open transaction and a log that was never checkpointed, as a kill leaves them.
+    // A kill leaves an open transaction and a log that was never checkpointed.
     try store.persistence.begin(.writeLocally)
     _ = store.persistence.addBatch(at: .epoch, base: [], writes: [Write(.delete(name("lost")))])
     let copy = CacheFixture(.disk)
@@ -157,7 +157,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     }
     try bytes.write(to: cache.file)
 
-    // Each operation works, or fails with an error; after at most one failure with damage, all work.
+    // Each operation succeeds or throws. After at most one failure because of damage, all operations succeed.
     var reopened = try open()
     var failures = 0
     for _ in 0..<4 {
@@ -176,7 +176,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     reopened.persistence.close()
   }
 
-  @Test("no damage of the file or its log stops the program", arguments: 0..<4)
+  @Test("random damage of the file or its log never stops the program", arguments: 0..<4)
   func randomDamage(seed: UInt64) throws {
     var random = SplitMix(seed: seed)
     var store = try open()
@@ -187,7 +187,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     _ = try store.apply(
       event((0..<100).map { document("d\($0)", ["v": .integer(Int64($0))]) }, at: 1, target: target.id))
     for n in 0..<40 { _ = try store.write([Write(.update(name("d\(n)"), fields: ["w": .null]))], at: .epoch) }
-    // The log of a process that was killed, and the file after a checkpoint.
+    // Damages the log of a killed process, and the file after a checkpoint.
     let killed = cache.folder.appendingPathComponent("killed")
     try FileManager.default.createDirectory(at: killed, withIntermediateDirectories: true)
     let names = ["cache.sqlite", "cache.sqlite-wal"]
@@ -216,7 +216,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
       }
       var damaged = LocalStore(persistence: try copy.open(database: database))
       for _ in 0..<3 { try? DiskCacheTests.useEverything(&damaged) }
-      // At most a few failures replace the file; then everything works.
+      // A few failures may replace the file. After that, everything works.
       #expect(throws: Never.self) { try DiskCacheTests.useEverything(&damaged) }
       damaged.persistence.close()
     }
@@ -235,14 +235,14 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     _ = try store.apply(event([document("new", at: 50)], at: 50, target: target.id))
     _ = try store.write([Write(.update(name("d1"), fields: ["x": .integer(1)]))], at: .epoch)
     while let batch = try store.nextBatch(after: nil) { _ = try store.reject(batch) }
-    _ = try store.become(user: "ann")
-    _ = try store.become(user: nil)
+    _ = try store.switchUser(to: "ann")
+    _ = try store.switchUser(to: nil)
     try store.release(target.id)
     try store.collectGarbage(above: 0, share: 0.5)
     _ = try store.read(name("new"))
   }
 
-  @Test("a file of another kind, and one of a newer version, are renamed and replaced")
+  @Test("a file that is not a cache or has a newer version is renamed and replaced")
   func foreignFiles() throws {
     try FileManager.default.createDirectory(at: cache.folder, withIntermediateDirectories: true)
     try Data(
@@ -262,7 +262,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     store.persistence.close()
   }
 
-  @Test("a group that fails changes nothing, neither on disk nor in memory")
+  @Test("a failed group changes nothing on disk or in memory")
   func failedGroup() throws {
     var store = try open()
     let target = try store.allocate(query.target)
@@ -285,7 +285,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     store.persistence.close()
   }
 
-  @Test("a bundle that cannot be stored changes no target and leaves none in use")
+  @Test("a bundle that cannot be stored changes no target, and its own target is not in use afterwards")
   func failedBundle() throws {
     var store = try open()
     defer { store.persistence.close() }
@@ -323,7 +323,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     #expect(store.targets[listened.id]?.snapshotVersion == .init(seconds: 9))
   }
 
-  // SQLite syncs the start of a new log, so that the first write waits for the disk.
+  // SQLite syncs the header of a new log, so the first write would wait for the disk.
   @Test("reads after a start write nothing")
   func readsAfterStart() throws {
     var store = try open()
@@ -354,7 +354,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
         atPath: cache.folder.appendingPathComponent(name).path)
       #expect((file[.posixPermissions] as? Int ?? 0) & 0o077 == 0, "\(name)")
     }
-    // Another process has a separate table of open folders, so only the lock of the folder rejects it.
+    // Another process has its own table of open folders, so only the folder's lock can reject it.
     let descriptor = openForReadingAndWriting(cache.folder.appendingPathComponent("lock").path)
     #expect(descriptor >= 0)
     #expect(flock(descriptor, LOCK_EX | LOCK_NB) != 0)
@@ -386,7 +386,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     try store.collectGarbage(above: size / 2, share: 1)
     #expect(try !store.read(name("d2")).isKnown)
     #expect(try store.read(name("kept")).isFound)
-    #expect(store.persistence.document(name("d1")).isFound, "a pending write needs it")
+    #expect(store.persistence.document(name("d1")).isFound, "the document has a pending write")
     #expect(store.persistence.target(.document(name("d0"))) == nil)
     #expect(store.persistence.approximateSize < size / 4)
     store.persistence.close()

@@ -1,4 +1,4 @@
-// Garbage collection of the memory cache.
+// Tests the garbage collection of the memory cache.
 
 import FirestoreModel
 import Foundation
@@ -30,16 +30,16 @@ import Testing
       cache.setDocument(try document(id))
     }
     cache.begin(.collectGarbage)
-    cache.noteOrphan(try name(0))
-    cache.collectGarbage(active: [], share: 0.3, most: 1_000) { _ in false }
+    cache.recordOrphan(try name(0))
+    cache.collectGarbage(active: [], share: 0.3, maximumCount: 1_000) { _ in false }
     #expect(try cached(cache, of: 0..<10) == [0, 4, 5, 6, 7, 8, 9])
-    cache.collectGarbage(active: [], share: 1, most: 2) { _ in false }
+    cache.collectGarbage(active: [], share: 1, maximumCount: 2) { _ in false }
     #expect(try cached(cache, of: 0..<10) == [0, 6, 7, 8, 9])
-    cache.collectGarbage(active: [], share: 1, most: 1_000) { $0.path.id == "7" }
+    cache.collectGarbage(active: [], share: 1, maximumCount: 1_000) { $0.path.id == "7" }
     #expect(try cached(cache, of: 0..<10) == [7])
   }
 
-  @Test("documents of pending writes and active targets are kept")
+  @Test("documents of pending writes and of active targets are not removed")
   func referencedDocuments() throws {
     var cache = MemoryPersistence(isEager: false)
     cache.begin(.collectGarbage)
@@ -51,13 +51,13 @@ import Testing
       cache.begin(.collectGarbage)
       cache.releaseTarget(target)
     }
-    cache.collectGarbage(active: [targets[2].id], share: 0.75, most: 1_000) { _ in false }
-    // Least recently used are the unreferenced document and the target that was released first.
+    cache.collectGarbage(active: [targets[2].id], share: 0.75, maximumCount: 1_000) { _ in false }
+    // The least recently used are the unreferenced document and the target that was released first.
     #expect(try cached(cache, of: 0..<5) == [1, 2, 3])
     #expect(cache.target(.document(try name(0))) == nil)
     #expect(cache.target(.document(try name(1))) != nil)
     cache.removeBatch(batch)
-    cache.collectGarbage(active: [], share: 1, most: 1_000) { _ in false }
+    cache.collectGarbage(active: [], share: 1, maximumCount: 1_000) { _ in false }
     #expect(try cached(cache, of: 0..<5) == [])
   }
 
@@ -66,9 +66,9 @@ import Testing
     var engine = SyncEngine(persistence: MemoryPersistence(isEager: false), seed: 1)
     let documents = try (0..<20).map { try document($0) }
     for document in documents {
-      _ = try engine.store.transaction(.applyRemoteEvent) { $0.take([document.name: document]) }
+      _ = try engine.store.transaction(.applyRemoteEvent) { $0.storeIfNewer([document.name: document]) }
     }
-    engine.keepCache(within: 1)
+    engine.startGarbageCollection(above: 1)
     #expect(engine.takeActions() == [.startTimer(.garbage, seconds: 60)])
     for removedCount in [2, 4, 6] {
       engine.timerFired(.garbage)
@@ -80,11 +80,11 @@ import Testing
     #expect(try documents.count { !(try engine.store.read($0.name)).isKnown } == 6)
   }
 
-  @Test("targets without documents count and are removed, too")
+  @Test("targets without documents count towards the cache's size and are removed")
   func emptyTargets() throws {
     var store = LocalStore(persistence: MemoryPersistence(isEager: false))
     for id in 0..<1_000 { try store.release(try store.allocate(.document(try name(id))).id) }
-    try store.collectGarbage(above: 100_000, share: 1, most: 900)
+    try store.collectGarbage(above: 100_000, share: 1, maximumCount: 900)
     #expect(try (0..<1_000).count { store.persistence.target(.document(try name($0))) != nil } == 100)
     try store.collectGarbage(above: 100_000, share: 1)
     #expect(store.persistence.target(.document(try name(999))) != nil)
@@ -94,7 +94,7 @@ import Testing
   func belowCacheSize() throws {
     var store = LocalStore(persistence: MemoryPersistence(isEager: false))
     let document = try document(1)
-    _ = try store.transaction(.applyRemoteEvent) { $0.take([document.name: document]) }
+    _ = try store.transaction(.applyRemoteEvent) { $0.storeIfNewer([document.name: document]) }
     try store.collectGarbage(above: 1 << 20, share: 1)
     #expect(try store.read(try name(1)).isFound)
     try store.collectGarbage(above: 1, share: 1)

@@ -1,4 +1,4 @@
-// Indexes of the cache: they do not change results, and an indexed query reads only its matches.
+// Tests the indexes of the cache: they do not change results, and an indexed query reads only its matches.
 
 import FirebaseCore
 import FirestoreModel
@@ -13,7 +13,7 @@ private func name(_ collection: String, _ id: String) -> DocumentName {
   ParentName(rootOf: database).collection(collection).document(id)
 }
 
-/// Generates documents and queries whose values often match.
+/// Generates documents, queries and indexes with values that often match.
 private struct Generator {
   var random: SplitMix
   static let fields = ["a", "b", "tags", "m.x"]
@@ -25,7 +25,8 @@ private struct Generator {
     case 2, 3: .integer(Int64.random(in: -2...3, using: &random))
     case 4: .double([-.infinity, -0.0, 0.5, 1, 2, .nan].randomElement(using: &random) ?? 0)
     case 5: .string(["", "a", "ab", "b", "\u{0}"].randomElement(using: &random) ?? "")
-    // Strings of about 1,500 bytes: an index stores the shorter ones completely and truncates the longer ones.
+    // Strings of about 1,500 bytes. An index stores the shorter ones completely, and truncates the longer
+    // ones.
     case 6: .string(String(repeating: "z", count: 1499 + Int.random(in: 0..<4, using: &random)))
     case 7, 8: .array((0..<Int.random(in: 0..<4, using: &random)).map { _ in value(depth: 1) })
     default: .map(["x": value(depth: 1)])
@@ -62,7 +63,7 @@ private struct Generator {
     }
   }
 
-  /// Generates a query; discards invalid ones.
+  /// Generates a valid query. Invalid queries are discarded.
   mutating func query() -> ClientQuery {
     while true {
       let isGroup = Int.random(in: 0..<4, using: &random) == 0
@@ -172,7 +173,7 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
     #expect(served > 20 && ordered > 5)
   }
 
-  /// The results as a view shows them: sorted, and within the limit.
+  /// The results for a view: sorted, and limited.
   private static func results(of query: ClientQuery, in result: QueryResult) -> [CachedDocument] {
     let sorted = result.documents.sorted { query.compare($0, $1) == .ascending }
     guard let limit = query.limit else { return sorted }
@@ -224,11 +225,11 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
     defer { reopened.persistence.close() }
     #expect(reopened.candidates(for: equal("group", 7))?.count == 10)
     try reopened.configure([])
-    #expect(reopened.candidates(for: equal("group", 7))?.count == 10, "an automatic index stays")
+    #expect(reopened.candidates(for: equal("group", 7))?.count == 10, "an automatic index survives a restart")
   }
 
   @Test(
-    "an index is created automatically where it saves reads",
+    "an index is created automatically if it saves reads",
     arguments: [(99, 33, false), (100, 50, true), (100, 2, false), (400, 3, false), (400, 4, true)])
   func automaticCreation(count: Int, groups: Int, isCreated: Bool) throws {
     var store = try store(numbered(count, groups: groups), on: CacheFixture(.memory))
@@ -249,7 +250,7 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
     #expect(store.persistence.fieldIndexes.count == LocalStore.automaticIndexLimit)
   }
 
-  @Test("sorted keys agree with a sorted list")
+  @Test("sorted keys have the same contents as a sorted list")
   func sortedKeys() {
     var random = SplitMix(seed: 5)
     var keys = SortedKeys([])

@@ -1,4 +1,5 @@
-// Tests a cache whose file cannot be synced to the disk: the app receives an error, and a copy takes the file's place.
+// Tests a cache whose file could not be synced to the disk: the app receives an error, and a copy replaces
+// the file.
 
 import FirestoreModel
 import Foundation
@@ -8,7 +9,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-/// A replacement for syncs, which does nothing and fails for chosen files.
+/// A replacement for the function that syncs files. It does not sync, and fails for chosen files.
 private final class FailingDisk: Sendable {
   struct State {
     var failingSuffixes: [String] = []
@@ -16,10 +17,10 @@ private final class FailingDisk: Sendable {
     var copies: [URL] = []
     var failures: [Int] = []
     var failedSyncs = 0
-    /// The number of the first sync of the folder that fails, counted from now; all later ones fail too. Zero
-    /// if none fails.
+    /// The number of the folder's sync, counted from now, from which on all syncs of the folder fail. Zero
+    /// means that no sync fails.
     var failingFolderSync = 0
-    /// Whether the next sync damages the complete copy, if it exists.
+    /// Whether the next sync damages the complete copy, if there is one.
     var damagesCopy = false
     /// Whether no new file can be created after damage.
     var blocksNewFile = false
@@ -33,7 +34,7 @@ private final class FailingDisk: Sendable {
   /// Makes the syncs of files with these suffixes fail.
   func fail(_ suffixes: String...) { state.change { $0.failingSuffixes = suffixes } }
 
-  /// Copies the folder at each sync from now on, as a kill at this moment would leave it.
+  /// Copies the folder at each sync from now on. The copy is what a kill at this time would leave.
   func watch() { state.change { $0.isWatched = true } }
 
   var sync: LogSync.Sync {
@@ -66,7 +67,7 @@ private final class FailingDisk: Sendable {
       failed: { [state, folder] failure in
         state.change { $0.failures.append(failure.error.code) }
         guard case .damaged = failure, state.change({ $0.blocksNewFile }) else { return }
-        // SQLite cannot open a folder.
+        // Creates a folder at the file's path, which SQLite cannot open.
         try? FileManager.default.createDirectory(
           at: folder.appendingPathComponent("cache.sqlite"), withIntermediateDirectories: false)
       },
@@ -87,7 +88,7 @@ private func name(_ id: String) -> DocumentName {
 
 private func write(_ id: String) -> [Write] { [Write(.update(name(id), fields: ["n": .integer(1)]))] }
 
-/// The documents of the queued writes.
+/// The IDs of the documents with queued writes.
 private func queued(_ persistence: any Persistence) -> [String] {
   persistence.allBatches.flatMap(\.writes).map(\.document.id)
 }
@@ -100,7 +101,7 @@ private func files(_ folder: URL) throws -> [String] {
 @Suite("Failed syncs of the Firestore cache", .timeLimit(.minutes(5))) struct UnsyncedCacheTests {
   private let cache = CacheFixture(.disk)
 
-  /// An engine with a document from the server and a queued write, whose log could not be synced.
+  /// An engine with a document from the server and a queued write. Its log could not be synced.
   private func failed(_ disk: FailingDisk) throws -> SyncEngine {
     var engine = SyncEngine(persistence: try disk.open(), seed: 1)
     let document = CachedDocument(
@@ -114,7 +115,7 @@ private func files(_ folder: URL) throws -> [String] {
     return engine
   }
 
-  /// The delay until the engine repairs the cache.
+  /// Returns the delay after which the engine repairs the cache.
   private func delay(_ engine: inout SyncEngine) -> Double? {
     engine.takeActions().compactMap {
       if case .startTimer(.repair, let seconds) = $0 { seconds } else { nil }
@@ -126,7 +127,7 @@ private func files(_ folder: URL) throws -> [String] {
   func newFile() throws {
     let disk = FailingDisk(cache.folder)
     var engine = try failed(disk)
-    #expect(disk.state.change { $0.failedSyncs } == 1, "an idle app's client is notified too")
+    #expect(disk.state.change { $0.failedSyncs } == 1, "the client of an idle app is notified too")
     let number = try FileManager.default.attributesOfItem(atPath: cache.file.path)[.systemFileNumber] as? Int
     engine.cacheSyncFailed()
     let first = delay(&engine)
@@ -143,14 +144,14 @@ private func files(_ folder: URL) throws -> [String] {
     engine.store.persistence.close()
     #expect(disk.state.change { $0.failedSyncs } == 1)
     #expect(try files(cache.folder) == ["cache.sqlite"])
-    var again = LocalStore(persistence: try disk.open())
-    #expect(queued(again.persistence) == ["first", "second"])
-    #expect(try again.read(name("server")).fields == ["n": .integer(7)])
-    again.persistence.close()
+    var reopened = LocalStore(persistence: try disk.open())
+    #expect(queued(reopened.persistence) == ["first", "second"])
+    #expect(try reopened.read(name("server")).fields == ["n": .integer(7)])
+    reopened.persistence.close()
   }
 
   @Test(
-    "while no sync succeeds the app gets one error, attempts have growing delays, and writes are accepted")
+    "while every sync fails, the app gets one error, attempts have growing delays, and writes are accepted")
   func failingDisk() throws {
     let disk = FailingDisk(cache.folder)
     var engine = try failed(disk)
@@ -169,13 +170,13 @@ private func files(_ folder: URL) throws -> [String] {
     #expect(disk.state.change { $0.failures } == [unsynced])
     disk.fail()
     engine.store.persistence.close()
-    let again = try disk.open()
-    #expect(queued(again) == ["first"] + (0..<6).map { "later\($0)" }, "closing is one more attempt")
-    again.close()
+    let reopened = try disk.open()
+    #expect(queued(reopened) == ["first"] + (0..<6).map { "later\($0)" }, "closing is one more attempt")
+    reopened.close()
     #expect(try files(cache.folder) == ["cache.sqlite"])
   }
 
-  @Test("a folder whose entries cannot be synced leaves the old file in use, and no write is lost")
+  @Test("if the folder's entries cannot be synced, the old file stays in use and no write is lost")
   func unsyncedFolder() throws {
     let disk = FailingDisk(cache.folder)
     var engine = try failed(disk)
@@ -188,12 +189,12 @@ private func files(_ folder: URL) throws -> [String] {
     engine.timerFired(.repair)
     #expect(queued(engine.store.persistence) == ["first", "second"])
     engine.store.persistence.close()
-    let again = try disk.open()
-    #expect(queued(again) == ["first", "second"])
-    again.close()
+    let reopened = try disk.open()
+    #expect(queued(reopened) == ["first", "second"])
+    reopened.close()
   }
 
-  @Test("a process that ends while the cache moves finds every queued write at the next start")
+  @Test("if the process ends while the file is replaced, the next start finds every queued write")
   func interrupted() throws {
     let disk = FailingDisk(cache.folder)
     var engine = try failed(disk)
@@ -218,12 +219,14 @@ private func files(_ folder: URL) throws -> [String] {
     }
   }
 
-  @Test("a copy whose place cannot be synced yet is used at a later attempt, and writes fail until then")
+  @Test(
+    "if the folder cannot be synced after the old log was removed, writes fail until a later attempt uses the copy"
+  )
   func unfinishedMove() throws {
     let disk = FailingDisk(cache.folder)
     var engine = try failed(disk)
     disk.fail()
-    // The second sync of the folder follows the removal of the log.
+    // The second sync of the folder follows the removal of the old log.
     disk.state.change { $0.failingFolderSync = 2 }
     engine.timerFired(.repair)
     let next = delay(&engine)
@@ -243,14 +246,14 @@ private func files(_ folder: URL) throws -> [String] {
     engine.timerFired(.repair)
     #expect(queued(engine.store.persistence) == ["first", "second"])
     engine.store.persistence.close()
-    let again = try disk.open()
-    #expect(queued(again) == ["first", "second"])
-    again.close()
+    let reopened = try disk.open()
+    #expect(queued(reopened) == ["first", "second"])
+    reopened.close()
   }
 
   // MARK: Damage whose new file cannot be opened
 
-  @Test("damage is reported as damage if no new file can be opened, and the next operation tries again")
+  @Test("damage is reported as damage even if no new file can be opened, and the next operation tries again")
   func blockedNewFile() throws {
     let disk = FailingDisk(cache.folder)
     disk.state.change { $0.blocksNewFile = true }
@@ -274,13 +277,13 @@ private func files(_ folder: URL) throws -> [String] {
     #expect(try store.lastRemoteVersion() == .epoch)
     _ = try store.write(write("later"), at: .epoch)
     persistence.close()
-    let again = try disk.open()
-    #expect(queued(again) == ["later"])
-    again.close()
+    let reopened = try disk.open()
+    #expect(queued(reopened) == ["later"])
+    reopened.close()
   }
 
   @Test(
-    "a copy that is damaged fails the lost writes and restarts the targets, also if no new file can be opened"
+    "a damaged copy fails the lost writes and restarts the targets, even if no new file can be opened"
   )
   func damagedCopy() throws {
     let disk = FailingDisk(cache.folder)
@@ -336,13 +339,13 @@ private func files(_ folder: URL) throws -> [String] {
     started.close()
   }
 
-  @Test("a copy that fails leaves no part of it on the disk")
+  @Test("a failed copy is removed from the disk")
   func partialCopy() throws {
     let disk = FailingDisk(cache.folder)
     var engine = try failed(disk)
     let persistence = try #require(engine.store.persistence as? DiskPersistence)
     disk.fail()
-    // Interrupts every statement of more than some steps.
+    // Interrupts every statement that runs more than a few steps.
     persistence.use { sqlite3_progress_handler($0.sqliteConnection, 20, { _ in 1 }, nil) }
     engine.timerFired(.repair)
     let next = delay(&engine)
@@ -359,8 +362,8 @@ private func files(_ folder: URL) throws -> [String] {
   }
 
   #if os(Linux)
-    // The file system of processes has no sync.
-    @Test("a folder that its file system cannot sync does not count as a failed sync; a file does")
+    // The proc file system does not support syncs.
+    @Test("a file that its file system cannot sync counts as a failed sync, and a folder does not")
     func unsupportedSync() throws {
       try LogSync.sync(URL(fileURLWithPath: "/proc", isDirectory: true))
       #expect(throws: FailedSync.self) { try LogSync.sync(URL(fileURLWithPath: "/proc/self/status")) }
@@ -383,8 +386,8 @@ private func files(_ folder: URL) throws -> [String] {
     #expect(try await client.collection("c").getDocuments(source: .cache).count == 3)
     try await client.terminate()
     #expect(errors.all == [unsynced])
-    let again = TestClient.again(client)
-    #expect(try await again.collection("c").getDocuments(source: .cache).count == 3)
-    try await again.terminate()
+    let reopened = TestClient.reopen(client)
+    #expect(try await reopened.collection("c").getDocuments(source: .cache).count == 3)
+    try await reopened.terminate()
   }
 }

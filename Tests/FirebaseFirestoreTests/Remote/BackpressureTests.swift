@@ -1,4 +1,5 @@
-// A stream is read only as fast as the client handles its messages, and loses none of them.
+// Tests backpressure: the client reads a stream only as fast as it handles the messages, and loses no
+// message.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -13,8 +14,9 @@ import Testing
   private static let documentBytes = 64 << 10
   private static let documents = 192
 
-  /// The messages that make a result of 12 MiB current.
-  private func flood(_ target: Int32, _ database: DatabaseName) -> [Google_Firestore_V1_ListenResponse] {
+  /// Messages with 12 MiB of documents, which make the target current.
+  private func largeResult(_ target: Int32, _ database: DatabaseName) -> [Google_Firestore_V1_ListenResponse]
+  {
     let root = ParentName(rootOf: database).description
     let text = String(repeating: "x", count: Self.documentBytes)
     let documents = (0..<Self.documents).map { number in
@@ -39,8 +41,8 @@ import Testing
     return [added] + documents + [current, consistent]
   }
 
-  @Test("a server sends at most two windows and one message ahead of the client")
-  func flood() async throws {
+  @Test("a server can send at most two stream windows and one message ahead of the client")
+  func boundedReadAhead() async throws {
     let server = try ListenServer()
     defer { server.stop() }
     let firestore = TestClient.make(port: server.port)
@@ -50,7 +52,7 @@ import Testing
     }
     let listen = try await server.listens.first { _ in true }
 
-    // The client's queue is busy, as it is while the cache waits for the disk.
+    // Blocks the client's queue. It is also blocked while the cache waits for the disk.
     let client = firestore.client
     let gate = DispatchSemaphore(value: 0)
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
@@ -59,8 +61,9 @@ import Testing
         gate.wait()
       }
     }
-    try server.send(flood(listen.target, client.database), on: listen)
-    // Each call passes the bytes that were sent before it, and reports the windows that were opened before it.
+    try server.send(largeResult(listen.target, client.database), on: listen)
+    // Each call passes the number of bytes that the server has sent, and returns the window updates that it
+    // has received.
     for _ in 0..<300 { try await commitNothing(client.datastore) }
     let messageBytes = Self.documentBytes + 1_024
     #expect(server.sentBytes <= 2 * ClientGRPCCall.windowBytes + messageBytes)
@@ -82,7 +85,7 @@ import Testing
   private enum Seen: Equatable { case opened, message(Int64), ended(StatusCode) }
 
   @Test(
-    "a call that the server ends delivers every message before its end, also without confirmations",
+    "a call that the server ends delivers every message before its end, even without confirmations",
     arguments: [true, false])
   func end(confirms: Bool) async throws {
     let server = try ListenServer()
@@ -102,7 +105,7 @@ import Testing
       }
     }
     call.send(try Google_Firestore_V1_ListenRequest.with { $0.addTarget.targetID = 2 }.serializedBytes())
-    // With both halves closed the stream ends at once, although the client does not read.
+    // After both halves have closed, the stream ends at once, even if the client does not read.
     if !confirms { call.finishSending() }
     let listen = try await server.listens.first { _ in true }
     for number in 0..<100 as Range<Int64> {

@@ -1,4 +1,5 @@
-// The tokens of a call belong to the user whose writes the client sends, and errors do not contain them.
+// Tests the credentials of calls: a call's token belongs to the user whose writes the client sends, and
+// errors contain no tokens.
 
 import FirebaseCore
 import FirestoreModel
@@ -7,7 +8,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-/// Completes requests for tokens when the test says so.
+/// A token provider that completes requests when the test calls `complete`.
 private final class ManualProvider: TokenProvider {
   private let waiting = Locked<[@Sendable (Result<String?, any Error>) -> Void]>([])
 
@@ -63,7 +64,7 @@ private final class ManualProvider: TokenProvider {
     #expect(error.code == .unavailable && credentials.user == "ann")
   }
 
-  @Test("the error of a failed refresh has its description and none of its details")
+  @Test("the error of a failed refresh contains its description but not its details")
   func redactedError() throws {
     let credentials = credentials()
     provider.complete(

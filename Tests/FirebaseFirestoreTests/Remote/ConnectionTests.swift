@@ -1,4 +1,4 @@
-// Connections: host names with several addresses, and TLS with trusted and untrusted authorities.
+// Tests connections: host names with several addresses, and TLS with trusted and untrusted authorities.
 
 import FirebaseCore
 import FirestoreModel
@@ -11,7 +11,7 @@ import Testing
 
 @testable import FirebaseFirestore
 
-/// Resolves every name to two addresses; nothing listens on the first.
+/// Resolves every name to two addresses. No server listens on the first one.
 private final class TwoAddresses: Resolver, Sendable {
   private let loop: any EventLoop
   private let port: Int
@@ -33,7 +33,7 @@ private final class TwoAddresses: Resolver, Sendable {
 }
 
 @Suite("Connections", .serialized, .timeLimit(.minutes(10))) struct ConnectionTests {
-  @Test("a host with an unreachable and a reachable address is reached")
+  @Test("the client connects to a host that has an unreachable and a reachable address")
   func severalAddresses() async throws {
     let server = TestServer()
     try await server.start()
@@ -65,7 +65,7 @@ private final class TwoAddresses: Resolver, Sendable {
     return client
   }
 
-  @Test("a TLS server is reached only if its certificate is trusted and matches the host")
+  @Test("the client connects over TLS only if the server's certificate is trusted and matches the host")
   func tls()
     async throws
   {
@@ -101,14 +101,15 @@ private final class TwoAddresses: Resolver, Sendable {
       listener.remove()
     }
 
-    // Two rejected cases: the certificate's authority is not trusted, and the file of trusted roots is missing.
+    // Two rejected cases: the certificate's authority is not trusted, and the file of trusted authorities is
+    // missing.
     setenv(TrustRoots.variable, theirs.file, 1)
     try await expectUnavailable(encrypted("localhost", port))
     setenv(TrustRoots.variable, "/nowhere/none.pem", 1)
     try await expectUnavailable(encrypted("localhost", port))
     await server.stop()
 
-    // A third rejected case: the certificate is trusted but names another host.
+    // A third rejected case: the certificate is trusted, but it is for another host.
     setenv(TrustRoots.variable, ours.file, 1)
     let other = TestServer(tls: try files(["other.example"], []))
     try await other.start()

@@ -1,4 +1,5 @@
-// Invalid data from a server never traps: it becomes an error or the nearest valid value.
+// Tests hostile servers: invalid data from a server never traps. It becomes an error or the nearest valid
+// value.
 
 import FirebaseCore
 import FirestoreModel
@@ -11,7 +12,7 @@ import Testing
 @testable import FirebaseFirestore
 
 @Suite("Hostile servers") struct HostileServerTests {
-  @Test("a status code outside the canonical ones is UNKNOWN", arguments: [UInt32.max, 1 << 31, 17])
+  @Test("a status code that is not canonical becomes UNKNOWN", arguments: [UInt32.max, 1 << 31, 17])
   func unknownStatus(code: UInt32) {
     let error = FirestoreError(GRPCStatus(.init(rawValue: code), "odd"))
     #expect(error.code == .unknown && error.message == "odd")
@@ -44,7 +45,7 @@ import Testing
   private static let database = DatabaseName(project: "test")
   private static let collection = ParentName(rootOf: database).collection("c")
 
-  /// An engine with a target that has a document, and the number of the target.
+  /// An engine that listens to a target with one document, and the target's number.
   private func listeningEngine() throws -> (SyncEngine, TargetID) {
     var engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 1)
     engine.enableNetwork()
@@ -64,7 +65,7 @@ import Testing
     return (engine, target)
   }
 
-  /// One field of a message: number, then bytes with their length.
+  /// Encodes one field of a message: its number, and then its bytes with their length.
   private static func field(_ number: UInt64, _ body: [UInt8]) -> [UInt8] {
     varint(number << 3 | 2) + varint(UInt64(body.count)) + body
   }
@@ -78,7 +79,7 @@ import Testing
     return bytes + [UInt8(rest)]
   }
 
-  /// A document with a field of lists in lists, or of maps in maps.
+  /// Encodes a document with a field of nested lists or nested maps.
   private static func nestedDocument(of kind: UInt64, levels: Int) -> [UInt8] {
     let key = field(1, [97])
     // The innermost value is null.
@@ -102,7 +103,7 @@ import Testing
     return prefixes.reversed().flatMap { $0 }
   }
 
-  @Test("a document that is nested 100,000 levels deep is an error", arguments: [UInt64(9), 6])
+  @Test("a document that is nested 100,000 levels deep causes an error", arguments: [UInt64(9), 6])
   func nestedDocument(kind: UInt64) throws {
     func change(levels: Int) throws -> WatchChange? {
       let response = Self.field(3, Self.field(1, Self.nestedDocument(of: kind, levels: levels)))
@@ -113,7 +114,7 @@ import Testing
     #expect(throws: (any Error).self) { try change(levels: 100_000) }
   }
 
-  @Test("names of 100,000 segments, and names that are none, are errors or names of no document")
+  @Test("names with 100,000 segments and invalid names cause errors or name no document")
   func longNames() {
     let root = ParentName(rootOf: Self.database).description
     for name in [
@@ -129,7 +130,7 @@ import Testing
     }
   }
 
-  @Test("a document of another database is an error, in a listen and in a read")
+  @Test("a document of another database causes an error, in a listen and in a read")
   func otherDatabase() throws {
     let here = Self.collection.document("a").description
     let others = [
@@ -162,7 +163,7 @@ import Testing
     }
   }
 
-  @Test("counts, targets and times out of range stop nothing")
+  @Test("counts, targets and times that are out of range cause no trap")
   func extremeNumbers() throws {
     for number in [Int32.min, -1, 0, 1, Int32.max] {
       var (engine, target) = try listeningEngine()
@@ -203,7 +204,7 @@ import Testing
     }
   }
 
-  @Test("a filter of names with 2,147,483,647 hashes for each name counts as none", .timeLimit(.minutes(1)))
+  @Test("a bloom filter with 2,147,483,647 hashes is ignored", .timeLimit(.minutes(1)))
   func expensiveBloomFilter() throws {
     var (engine, target) = try listeningEngine()
     let response = Google_Firestore_V1_ListenResponse.with {

@@ -1,11 +1,12 @@
-// Tokens: every call carries them, a change of the user restarts the streams, and rejected tokens are renewed.
+// Tests tokens: every call carries them, a change of the user restarts the streams, and rejected tokens are
+// renewed.
 
 import FirebaseCore
 import FirebaseFirestore
 import Foundation
 import Testing
 
-/// Hands out numbered tokens of one user.
+/// Provides numbered tokens of one user.
 private final class FakeProvider: TokenProvider {
   private let state: Locked<(user: String?, number: Int)>
   private let isJWT: Bool
@@ -40,8 +41,9 @@ extension FakeProvider {
   }
 }
 
-/// Holds requests for a token until the test releases them, as while a user is restored or a token is refreshed.
-private final class HeldProvider: TokenProvider {
+/// Delays the responses to token requests until the test releases them. The same happens while a user is
+/// restored or a token is refreshed.
+private final class DelayedProvider: TokenProvider {
   typealias Completion = @Sendable (Result<String?, any Error>) -> Void
 
   let requests = Recorder<Bool>()
@@ -95,18 +97,18 @@ private final class HeldProvider: TokenProvider {
     server.stop()
   }
 
-  @Test("streams and calls wait for the user's first token, and none is sent without it")
+  @Test("streams and calls wait for the user's first token, and are not sent without it")
   func waiting() async throws {
     let server = try HeaderServer {
       $0.method == "Listen" || $0.method == "Write" ? nil : TokenTests.unavailable
     }
-    let provider = HeldProvider()
+    let provider = DelayedProvider()
     let client = TestClient.make(port: server.port)
     client.app.authTokens.register(provider, state: TokenState(userID: "ann", token: nil))
     let listener = client.collection("c").addSnapshotListener { _, _ in }
     put(client.document("c/a"), ["n": 1])
     async let count = try? deadline { try await client.collection("c").count.getAggregation(source: .server) }
-    // The third request: two streams and the call.
+    // The third request has arrived: the requests come from two streams and one call.
     _ = try await provider.requests.first(from: 2) { _ in true }
     #expect(server.calls.all.isEmpty)
     provider.release("ann-1")
@@ -141,7 +143,7 @@ private final class HeldProvider: TokenProvider {
         $0.method == "Listen" && $0.authorization == user.map { "Bearer \($0)-1" }
       }
       if user == "ann" { break }
-      // The queue of another user neither shows nor sends this write.
+      // While another user is signed in, this write is neither shown nor sent.
       put(client.document("c/\(user ?? "nobody")"), ["n": 1])
       _ = try await shown.first(from: events) { $0 == [user ?? "nobody"] }
     }
@@ -171,7 +173,7 @@ private final class HeldProvider: TokenProvider {
     server.stop()
   }
 
-  @Test("the writes of a user who signed out are kept on disk and sent after the next sign-in")
+  @Test("the writes of a user who has signed out stay on disk and are sent after the user's next sign-in")
   func queueAfterRestart() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
@@ -181,10 +183,10 @@ private final class HeldProvider: TokenProvider {
       put(client.document("c/ann"), ["n": 1])
       #expect(try await client.document("c/ann").getDocument(source: .cache).exists)
       try await client.terminate()
-      // A new instance of nobody: the write is neither shown nor sent.
+      // A new instance without a signed-in user: the write is neither shown nor sent.
       auth.use(nil)
       client.app.authTokens.publish(.signedOut)
-      let second = TestClient.again(client)
+      let second = TestClient.reopen(client)
       try await deadline { try await second.waitForPendingWrites() }
       #expect(try await !deadline { try await second.document("c/ann").getDocument(source: .server) }.exists)
       auth.use("ann")

@@ -1,5 +1,5 @@
 // swift-format-ignore-file
-// Calls of every public method of Cloud Firestore's Swift API in the forms that apps use: with and without
+// Calls every public method of Cloud Firestore's Swift API in the forms that apps use: with and without
 // trailing closures, default arguments, unused results and async. No function runs. The test is that the file
 // compiles without a warning.
 

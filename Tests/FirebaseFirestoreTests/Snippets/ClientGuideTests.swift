@@ -1,5 +1,6 @@
 // swift-format-ignore-file
-// The program of docs/guides/clients.md. It compiles here unchanged, except for `@main`, which a test target cannot have.
+// Compiles the program of docs/guides/clients.md. It is unchanged, except that `@main` is missing, which a
+// test target cannot have.
 
 import Foundation
 import Testing

@@ -1,12 +1,12 @@
 // swift-format-ignore-file
-// Programs of the user guides. The file compiles only if the SDK is source-compatible. The code is printed as
-// in the guides, with force unwraps, so the formatter ignores it. Stand-ins for Apple's frameworks are
-// marked.
+// Programs of Firebase's guide about mapping colors. The file compiles only if the SDK is source-compatible.
+// The code is unchanged and contains force unwraps, so the formatter ignores it. Replacements for Apple's
+// frameworks are marked.
 
 import FirebaseFirestore
 import Foundation
 
-// Stands in for SwiftUI.Color, with the initializer that the snippet uses.
+// Replaces SwiftUI.Color. It has the initializer that the guide's code uses.
 struct Color: Hashable {
   enum RGBColorSpace { case sRGB }
   var red, green, blue, opacity: Double
@@ -15,7 +15,7 @@ struct Color: Hashable {
   }
 }
 
-// The guide is written without `any`. These aliases make the same text mean `any`.
+// The guide's code does not write `any`. With these aliases, its type names mean `any` types.
 extension Color {
   typealias Decoder = any Swift.Decoder
   typealias Encoder = any Swift.Encoder
@@ -82,7 +82,7 @@ struct BookWithTags: Codable {
   var tags: [Tag]
 }
 
-// The guide does not show this type; its uses define it.
+// The guide does not declare this type. Its properties follow from their uses.
 struct ColorEntry: Codable, Hashable, Identifiable {
   @DocumentID var id: String?
   var color: Color

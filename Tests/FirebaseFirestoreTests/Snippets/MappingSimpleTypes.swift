@@ -1,20 +1,20 @@
 // swift-format-ignore-file
-// Programs of the user guides. The file compiles only if the SDK is source-compatible. The code is printed as
-// in the guides, with force unwraps, so the formatter ignores it. Stand-ins for Apple's frameworks are
-// marked.
+// Programs of Firebase's guide about mapping simple types. The file compiles only if the SDK is
+// source-compatible. The code is unchanged and contains force unwraps, so the formatter ignores it.
+// Replacements for Apple's frameworks are marked.
 
 import FirebaseFirestore
 import Foundation
 
-/// Stands in for Combine's protocol.
+/// Replaces Combine's protocol.
 protocol ObservableObject: AnyObject {}
 
-/// Stands in for Combine's property wrapper.
+/// Replaces Combine's property wrapper.
 @propertyWrapper struct Published<Value> {
   var wrappedValue: Value
 }
 
-// In an app the view model is confined to the main actor, where callbacks arrive.
+// In an app the view model is used only on the main actor, on which callbacks arrive.
 extension MappingSimpleTypesViewModel: @unchecked Sendable {}
 
 enum Plain {
@@ -116,7 +116,7 @@ enum Status: String, Codable {
   case published
 }
 
-// The guide describes this type without a snippet.
+// The guide describes this type, but does not declare it.
 struct Article: Codable {
   @DocumentID var id: String?
   var status: Status
@@ -181,7 +181,7 @@ class MappingSimpleTypesViewModel: ObservableObject {
     }
   }
 
-  // The first form maps a dictionary by hand.
+  // The guide's first form converts a dictionary manually.
   func fetchBookManually(documentId: String) {
     let docRef = db.collection("books").document(documentId)
 
@@ -201,7 +201,7 @@ class MappingSimpleTypesViewModel: ObservableObject {
     }
   }
 
-  // The second form uses data(as:).
+  // The guide's second form uses data(as:).
   func fetchBookWithDataAs(documentId: String) {
     let docRef = db.collection("books").document(documentId)
 

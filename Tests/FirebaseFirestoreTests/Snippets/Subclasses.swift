@@ -1,4 +1,4 @@
-// Subclasses of every open class. Compiling this file is the test.
+// Declares a subclass of every open class. Compiling this file is the test.
 
 import FirebaseFirestore
 import Foundation
@@ -25,7 +25,7 @@ private final class ThreeAttempts: TransactionOptions, @unchecked Sendable {
   }
 }
 
-// Classes that only the SDK makes. A subclass can be declared, as with Google's.
+// Only the SDK makes objects of these classes. Subclasses can be declared, as with Google's SDK.
 
 private final class OwnFirestore: Firestore, @unchecked Sendable {
   override func collection(_ collectionPath: String) -> CollectionReference {

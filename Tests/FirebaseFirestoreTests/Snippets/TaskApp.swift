@@ -1,13 +1,13 @@
 // swift-format-ignore-file
-// Programs of the user guides. The file compiles only if the SDK is source-compatible. The code is printed as
-// in the guides, with force unwraps, so the formatter ignores it. Stand-ins for Apple's frameworks are
+// The task app of Firebase's guides. The file compiles only if the SDK is source-compatible. The code is
+// unchanged and contains force unwraps, so the formatter ignores it. Replacements for Apple's frameworks are
 // marked.
 
 import Foundation
 import FirebaseCore
 import FirebaseFirestore
 
-// The guide is written without `any`. This alias makes the same text mean `any`.
+// The guide's code does not write `any`. With this alias, its type name means an `any` type.
 extension MasterViewController {
   typealias ListenerRegistration = any FirebaseFirestore.ListenerRegistration
 }
@@ -31,7 +31,7 @@ extension Task {
   }
 }
 
-// Stands in for UITableViewController; the table is a list that is printed.
+// Replaces UITableViewController. It prints the list instead of showing a table.
 class MasterViewController {
   private var documents: [DocumentSnapshot] = []
   public var tasks: [Task] = []
@@ -97,11 +97,11 @@ class MasterViewController {
   // tableView(_:commit:forRowAt:), editingStyle == .delete
   func deleteRow(at row: Int) {
     let item = tasks[row]
-    // The guide writes `_ =` before the call, which is a warning because the call returns Void.
+    // The guide's code has `_ =` before the call, which causes a warning because the call returns Void.
     Firestore.firestore().collection("Tasks").document(item.id).delete()
   }
 
-  // Instead of a UIAlertController's text field, the text is an argument.
+  // The text is an argument. In the guide it comes from the text field of a UIAlertController.
   func addTask(_ text: String?) {
     let db = Firestore.firestore()
     var docRef: DocumentReference? = nil

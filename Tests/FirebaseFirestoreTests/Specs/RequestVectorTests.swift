@@ -1,8 +1,9 @@
-// Runs the public test vectors of client calls and their requests, for the calls that this SDK has.
+// Tests requests with public test vectors: each vector has a client call and the request that the call must
+// send. Calls that this SDK does not have are skipped.
 //
 // The vectors come from server libraries, which split maps and masks differently, so the test compares
-// effects. Both writes must produce the same document from any previous state, and have the same
-// precondition. Both queries must be equal in normalized form.
+// effects. The expected and the actual write must produce the same document from any previous state, and must
+// have the same precondition. Queries must be equal in normalized form.
 
 import FirebaseCore
 import FirestoreModel
@@ -59,14 +60,14 @@ import Testing
   }
 
   private func runVector(_ vector: JSON, _ client: Firestore) throws -> String? {
-    if let body = vector["set"] as? JSON { return try playSet(body, client) }
-    if let body = vector["update"] as? JSON { return try playUpdate(body, client) }
-    if let body = vector["updatePaths"] as? JSON { return try playUpdatePaths(body) }
+    if let body = vector["set"] as? JSON { return try compareSet(body, client) }
+    if let body = vector["update"] as? JSON { return try compareUpdate(body, client) }
+    if let body = vector["updatePaths"] as? JSON { return try compareUpdatePaths(body) }
     if let body = vector["delete"] as? JSON {
       if body["precondition"] != nil { throw Skip.precondition }
       return try compare(Write(.delete(name(body))), body)
     }
-    if let body = vector["query"] as? JSON { return try playQuery(body, client) }
+    if let body = vector["query"] as? JSON { return try compareQuery(body, client) }
     if vector["listen"] != nil { throw Skip.stream }
     throw Skip.noSuchCall
   }
@@ -77,7 +78,7 @@ import Testing
 
   // MARK: Writes
 
-  private func playSet(_ body: JSON, _ client: Firestore) throws -> String? {
+  private func compareSet(_ body: JSON, _ client: Firestore) throws -> String? {
     if body["isError"] as? Bool == true { throw Skip.misuse }
     let data = try data(body["jsonData"])
     let option = body["option"] as? JSON
@@ -89,13 +90,13 @@ import Testing
     return try compare(.set(data, name(body)), body)
   }
 
-  private func playUpdate(_ body: JSON, _ client: Firestore) throws -> String? {
+  private func compareUpdate(_ body: JSON, _ client: Firestore) throws -> String? {
     if body["isError"] as? Bool == true { throw Skip.misuse }
     if body["precondition"] != nil { throw Skip.precondition }
     return try compare(.patch(data(body["jsonData"]), name(body)), body)
   }
 
-  private func playUpdatePaths(_ body: JSON) throws -> String? {
+  private func compareUpdatePaths(_ body: JSON) throws -> String? {
     if body["isError"] as? Bool == true { throw Skip.misuse }
     if body["precondition"] != nil { throw Skip.precondition }
     let values = body["jsonValues"] as? [String] ?? []
@@ -153,7 +154,7 @@ import Testing
 
   // MARK: Queries
 
-  private func playQuery(_ body: JSON, _ client: Firestore) throws -> String? {
+  private func compareQuery(_ body: JSON, _ client: Firestore) throws -> String? {
     if body["isError"] as? Bool == true { throw Skip.misuse }
     let path = (body["collPath"] as? String ?? "").components(separatedBy: "/documents/").last ?? ""
     var query: FirebaseFirestore.Query = client.collection(path)

@@ -1,5 +1,5 @@
-// Parses the documents, queries and events of the JSON cases of the official sync specs, and formats received
-// events the same way.
+// The spec reader: parses documents, queries and events in the JSON cases of the official sync specs. It also
+// formats received events as strings that can be compared with expected ones.
 
 import FirestoreModel
 import Foundation
@@ -44,7 +44,7 @@ enum SpecReader {
 
   static func fields(_ json: JSON) -> MapValue { MapValue(json.map { ($0.key, value($0.value)) }) }
 
-  /// Returns an update; its keys are dotted paths.
+  /// Returns an update. The keys of the JSON are dotted paths.
   static func patch(_ name: DocumentName, _ json: JSON) -> Write {
     var fields = MapValue()
     var mask: [ModelFieldPath] = []
@@ -155,7 +155,7 @@ enum SpecReader {
         if options["hasCommittedMutations"] as? Bool == true { document.changes = .committed }
         return describeDocument(document)
       }
-      // The order of changes within an event is not part of a case.
+      // The order of the changes within an event is undefined.
       if !documents.isEmpty { text += " \(kind) \(documents.sorted())" }
     }
     return text

@@ -1,5 +1,6 @@
-// Runs one JSON case of the official sync specs: drives the client's sync engine, simulates the server's side of
-// the watch stream and the write stream, and compares received events and active targets with the expectation.
+// The sync spec runner: runs one JSON case of the official sync specs. It drives the client's sync engine,
+// simulates the server's side of the watch stream and the write stream, and compares received events and
+// active targets with the expected ones.
 
 import FirestoreModel
 import Foundation
@@ -62,8 +63,8 @@ struct SyncSpecRunner {
     return engine
   }
 
-  /// Why a case does not apply to this client; nil if it does. One process at a time uses a cache, so that the cases
-  /// of several clients on one cache have no meaning here.
+  /// The reason why a case does not apply to this client; nil if it does. Only one process at a time can use
+  /// a cache, so cases with several clients on one cache are skipped.
   static func reasonToSkip(_ body: JSON, on kind: CacheKind) -> String? {
     let tags = body["tags"] as? [String] ?? []
     let config = body["config"] as? JSON ?? [:]
@@ -80,22 +81,22 @@ struct SyncSpecRunner {
     defer { engine.store.persistence.close() }
     drainActions()
     for (number, step) in steps.enumerated() {
-      if let problem = play(step) ?? check(step) { return "step \(number): \(problem)" }
+      if let problem = runStep(step) ?? check(step) { return "step \(number): \(problem)" }
     }
     return nil
   }
 
   // MARK: Steps
 
-  private mutating func play(_ step: JSON) -> String? {
+  private mutating func runStep(_ step: JSON) -> String? {
     for (kind, value) in step where !kind.hasPrefix("expected") && kind != "clientIndex" {
-      if let problem = play(kind, value) { return problem }
+      if let problem = runStep(kind, value) { return problem }
       drainActions()
     }
     return nil
   }
 
-  private mutating func play(_ kind: String, _ value: Any) -> String? {
+  private mutating func runStep(_ kind: String, _ value: Any) -> String? {
     switch kind {
     case "drainQueue": break
     case "userListen": listen(value as? JSON ?? [:])
@@ -163,7 +164,7 @@ struct SyncSpecRunner {
     case "runTimer": return run(timer: value as? String ?? "")
     case "changeUser":
       user = value as? String
-      engine.become(user: user)
+      engine.switchUser(to: user)
     case "addSnapshotsInSyncListener":
       let id = newListener("")
       inSyncListeners.append(id)
@@ -184,7 +185,7 @@ struct SyncSpecRunner {
     return nil
   }
 
-  /// Lets the named operations of the cache fail: all with true, none with false.
+  /// Makes operations of the cache fail: the named operations, all operations for true, or none for false.
   private mutating func fail(_ value: Any) {
     guard var persistence = engine.store.persistence as? FailingPersistence else { return }
     let all = value as? Bool == true
@@ -208,7 +209,7 @@ struct SyncSpecRunner {
     let listenOptions = body["options"] as? JSON ?? [:]
     let options = ListenerOptions(
       includeMetadataChanges: listenOptions["includeMetadataChanges"] as? Bool ?? true,
-      // The official test runners ignore this option of a case, too.
+      // The official test runners also ignore this option of a case.
       waitForSyncWhenOnline: false, cacheOnly: listenOptions["source"] as? String == "cache")
     engine.listen(id, to: SpecReader.query(json), options: options)
   }
@@ -243,7 +244,7 @@ struct SyncSpecRunner {
       }
       return nil
     } catch {
-      return "the bundle is refused: \(error)"
+      return "the bundle is rejected: \(error)"
     }
   }
 
@@ -268,7 +269,7 @@ struct SyncSpecRunner {
       }
       persistence.fails = { _ in false }
       try persistence.begin(.changeUser)
-      persistence.become(user: user)
+      persistence.switchUser(to: user)
       try persistence.commit { _ in false }
     } catch {
       return "the cache cannot be opened: \(error)"
@@ -379,7 +380,7 @@ struct SyncSpecRunner {
       expectedLimboWasStated = true
     }
     if let queued = state?["enqueuedLimboDocs"] as? [String] { expectedQueued = queued }
-    // A case that expects active targets assumes an open watch stream, so a pending back-off ends now.
+    // A case that expects active targets requires an open watch stream, so a pending back-off ends now.
     if !expectedTargets.isEmpty, !engine.watch.isOpen { fire(.backoff(.watch)) }
     return checkEvents(step) ?? checkState(state)
   }

@@ -1,7 +1,7 @@
-// Runs the public JSON cases for the sync engine of client SDKs.
+// Tests the sync engine with the public JSON cases for client SDKs.
 //
-// `HEARTH_CONFORMANCE` names the folder with the cases; without it the test is skipped. Every case passes, is
-// skipped for a printed reason, or is a known failure. Any other case fails the test, and so does a known
+// `HEARTH_CONFORMANCE` is the folder with the cases; without it the test is skipped. Each case passes, is
+// skipped for a printed reason, or is a known failure. Any other outcome fails the test, and so does a known
 // failure that passes.
 
 import Foundation
@@ -10,7 +10,7 @@ import Testing
 @testable import FirebaseFirestore
 
 @Suite("Sync specs", .timeLimit(.minutes(10))) struct SyncSpecTests {
-  /// Cases that fail today. The list may only shrink.
+  /// Cases that currently fail. Entries may only be removed.
   static let knownFailures: Set<String> = []
 
   @Test(

@@ -1,4 +1,4 @@
-// Caches for tests: in memory, or in a folder that is removed at the end.
+// The cache fixture: caches for tests in memory, or in a folder that is removed at the end.
 
 import FirestoreModel
 import Foundation
@@ -12,7 +12,7 @@ enum CacheKind: String, CaseIterable, CustomTestStringConvertible {
   var testDescription: String { rawValue }
 }
 
-/// Opens caches of one kind in a new folder.
+/// Opens caches of one kind. A cache on disk is in a new folder.
 final class CacheFixture {
   let kind: CacheKind
   let folder: URL
@@ -26,7 +26,7 @@ final class CacheFixture {
 
   var file: URL { folder.appendingPathComponent("cache.sqlite") }
 
-  /// Opens the cache; a cache on disk has the contents of the one that was closed before.
+  /// Opens the cache. A cache on disk has the contents from when it was last closed.
   func open(
     isEager: Bool = false, database: DatabaseName = DatabaseName(project: "test")
   ) throws -> any Persistence {

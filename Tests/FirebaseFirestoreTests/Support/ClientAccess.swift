@@ -1,4 +1,4 @@
-// Reads a client's state without its callback queue.
+// Client access: reads and changes a client's state without its callback queue.
 
 import FirestoreModel
 import Foundation
@@ -8,7 +8,7 @@ import GRDB
 
 extension Firestore {
   /// The folder of the cache on disk.
-  var cachePlace: URL { cacheFolder }
+  var cacheFolderForTests: URL { cacheFolder }
 
   /// Waits until the client has handled all calls, and returns the number of cached documents of a collection.
   func cacheCount(of collection: String) async throws -> Int {
@@ -20,7 +20,7 @@ extension Firestore {
     }
   }
 
-  /// Makes the stored overlays unreadable, as damage of the file does.
+  /// Makes the stored overlays unreadable, like damage of the file.
   func damageOverlays() async {
     await withCheckedContinuation { continuation in
       client.event { client in
@@ -33,7 +33,7 @@ extension Firestore {
     }
   }
 
-  /// The state of the sync engine as text.
+  /// A description of the sync engine's state, for failure messages.
   func stateForMessages() async -> String {
     await withCheckedContinuation { continuation in
       client.event { client in

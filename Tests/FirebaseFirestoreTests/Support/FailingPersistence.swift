@@ -1,11 +1,11 @@
-// A persistence for tests of failures: the operations that a test chooses throw before they begin.
+// A failing persistence for tests of failures: the operations that a test chooses throw before they begin.
 
 import FirestoreModel
 
 @testable import FirebaseFirestore
 
 struct FailingPersistence: Persistence {
-  /// The persistence that does the work.
+  /// The persistence to which all calls are forwarded.
   var inner: any Persistence
   /// Whether an operation fails.
   var fails: @Sendable (StoreOperation) -> Bool = { _ in false }
@@ -23,7 +23,7 @@ struct FailingPersistence: Persistence {
   mutating func repair() throws(PersistenceFailure) { try inner.repair() }
   mutating func close() { inner.close() }
 
-  mutating func become(user: UserID) { inner.become(user: user) }
+  mutating func switchUser(to user: UserID) { inner.switchUser(to: user) }
   mutating func addBatch(at time: ModelTimestamp, base: [Write], writes: [Write]) -> MutationBatch {
     inner.addBatch(at: time, base: base, writes: writes)
   }
@@ -54,7 +54,7 @@ struct FailingPersistence: Persistence {
   }
   mutating func setDocument(_ document: CachedDocument) { inner.setDocument(document) }
   mutating func removeDocument(_ name: DocumentName) { inner.removeDocument(name) }
-  mutating func noteOrphan(_ name: DocumentName) { inner.noteOrphan(name) }
+  mutating func recordOrphan(_ name: DocumentName) { inner.recordOrphan(name) }
 
   func target(_ target: Target) -> TargetData? { inner.target(target) }
   mutating func allocateTarget(_ target: Target) -> TargetData { inner.allocateTarget(target) }
@@ -88,8 +88,8 @@ struct FailingPersistence: Persistence {
 
   var approximateSize: Int { inner.approximateSize }
   mutating func collectGarbage(
-    active: Set<TargetID>, share: Double, most: Int, isPinned: (DocumentName) -> Bool
+    active: Set<TargetID>, share: Double, maximumCount: Int, isPinned: (DocumentName) -> Bool
   ) {
-    inner.collectGarbage(active: active, share: share, most: most, isPinned: isPinned)
+    inner.collectGarbage(active: active, share: share, maximumCount: maximumCount, isPinned: isPinned)
   }
 }

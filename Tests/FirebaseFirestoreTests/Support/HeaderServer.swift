@@ -1,4 +1,5 @@
-// A gRPC server that records the headers of each call and ends calls with the status that a closure chooses.
+// The header server: a gRPC server that records the headers of each call, and ends the call with a status
+// that a closure chooses.
 
 import Foundation
 import NIOCore
@@ -6,7 +7,7 @@ import NIOHPACK
 import NIOHTTP2
 import NIOPosix
 
-/// A call as the server received it.
+/// A call that the server received.
 struct ReceivedCall: Sendable {
   let method: String
   let authorization: String?
@@ -17,7 +18,8 @@ final class HeaderServer: Sendable {
   let calls = Recorder<ReceivedCall>()
   private let channel: any Channel
 
-  /// - Parameter status: the gRPC status with which a call ends at once; nil leaves it open.
+  /// - Parameter status: returns the gRPC status with which a call ends immediately; nil leaves the call
+  ///   open.
   init(status: @escaping @Sendable (ReceivedCall) -> Int?) throws {
     let calls = calls
     channel = try ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)

@@ -1,4 +1,5 @@
-// A gRPC server whose Listen streams send what a test chooses, and whose other calls succeed without a message.
+// The listen server: a gRPC server whose Listen streams send the messages of a test. Other calls succeed
+// without a message.
 
 import FirestoreProtobuf
 import Foundation
@@ -36,10 +37,10 @@ final class ListenServer: Sendable {
   var port: Int { channel.localAddress?.port ?? 0 }
   func stop() { channel.close(promise: nil) }
 
-  /// The bytes of all messages that flow control has let pass to the network.
+  /// The number of bytes of messages that flow control has allowed to be sent.
   var sentBytes: Int { sent.change { $0 } }
 
-  /// Sends messages as fast as flow control permits.
+  /// Sends messages as fast as flow control allows.
   func send(_ messages: [Google_Firestore_V1_ListenResponse], on listen: Listen) throws {
     for message in messages {
       let bytes: [UInt8] = try message.serializedBytes()

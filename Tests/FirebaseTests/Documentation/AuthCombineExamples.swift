@@ -1,4 +1,4 @@
-// The examples of FirebaseAuthCombineSwift's documentation, compiled.
+// Compiles the examples of FirebaseAuthCombineSwift's documentation.
 
 import FirebaseAuth
 import FirebaseAuthCombineSwift

@@ -1,5 +1,5 @@
-// The examples of FirebaseAuth's documentation, compiled. DocumentationTests checks that the DocC
-// catalogue contains the same code.
+// Compiles the examples of FirebaseAuth's documentation. DocumentationTests checks that the DocC catalogue
+// contains the same code.
 
 import FirebaseAuth
 import FirebaseCore

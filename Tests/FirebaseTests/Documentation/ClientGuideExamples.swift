@@ -1,4 +1,4 @@
-// The examples of docs/guides/clients.md, compiled.
+// Compiles the examples of docs/guides/clients.md.
 
 import FirebaseAuth
 import FirebaseCore

@@ -1,4 +1,4 @@
-// The examples of FirebaseFirestoreCombineSwift's documentation, compiled.
+// Compiles the examples of FirebaseFirestoreCombineSwift's documentation.
 
 import FirebaseFirestore
 import FirebaseFirestoreCombineSwift

@@ -1,5 +1,5 @@
-// The examples of FirebaseCore's documentation, compiled. DocumentationTests checks that the DocC
-// catalogue contains the same code.
+// Compiles the examples of FirebaseCore's documentation. DocumentationTests checks that the DocC catalogue
+// contains the same code.
 
 import FirebaseCore
 

@@ -1,4 +1,4 @@
-// The examples of FirebaseDatabase's documentation, compiled. DocumentationTests checks that the DocC
+// Compiles the examples of FirebaseDatabase's documentation. DocumentationTests checks that the DocC
 // catalogue contains the same code.
 
 import FirebaseCore

@@ -1,10 +1,10 @@
-// Tests that the examples in the documentation catalogues are those that this target compiles.
+// Tests the documentation: this target compiles every example in the catalogues and guides.
 
 import Foundation
 import Testing
 
 @Suite("Documentation") struct DocumentationTests {
-  /// The lines of a file below the repository, without indentation.
+  /// The lines of a file in the repository, without indentation.
   private func lines(_ path: String) throws -> [Substring] {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent().deletingLastPathComponent()
@@ -40,7 +40,7 @@ import Testing
 
   @Test("Every example in the client guide is compiled")
   func clientGuide() throws {
-    // The manifest is a file of another kind; ClientGuideTests compiles the program.
+    // The package manifest cannot be compiled in a test, and ClientGuideTests compiles the program.
     try check("docs/guides/clients.md", compiledIn: "ClientGuide") { block in
       !block.contains("import PackageDescription") && !block.contains("@main")
     }

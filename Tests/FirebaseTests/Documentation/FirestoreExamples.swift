@@ -1,4 +1,4 @@
-// The examples of FirebaseFirestore's documentation, compiled. DocumentationTests checks that the DocC
+// Compiles the examples of FirebaseFirestore's documentation. DocumentationTests checks that the DocC
 // catalogue contains the same code.
 
 import FirebaseCore

@@ -1,4 +1,5 @@
-// The examples of FirebaseFirestore's guides, compiled. DocumentationTests checks that the guides contain the same code.
+// Compiles the examples of FirebaseFirestore's guides. DocumentationTests checks that the guides contain the
+// same code.
 
 import FirebaseCore
 import FirebaseFirestore

@@ -1,4 +1,4 @@
-// The program of README.md, compiled, except for `@main`, which a test target cannot have.
+// Compiles the program of README.md. Only `@main` is missing, which a test target cannot have.
 
 import FirebaseCore
 import FirebaseDatabase

@@ -1,5 +1,5 @@
-// The example of Firebase's documentation, compiled. DocumentationTests checks that the DocC
-// catalogue contains the same code.
+// Compiles the example of Firebase's documentation. DocumentationTests checks that the DocC catalogue
+// contains the same code.
 
 import Firebase
 

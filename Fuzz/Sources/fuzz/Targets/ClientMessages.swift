@@ -81,7 +81,7 @@ private struct FuzzedClient {
         case .open(let generation, _, _): self.generation = generation
         case .retry(let generation, _): connection.retry(generation)
         case .sendListen(let listen, let number):
-          connection.offered(tree.serverNode(of: listen), by: listen, number: number)
+          connection.recordHashedNode(tree.serverNode(of: listen), of: listen, number: number)
         case .report(let event): handle(event)
         case .fetchTokens, .refreshAppCheck, .send, .close: break
         }

@@ -101,7 +101,7 @@ private func useEveryTable(_ store: inout LocalStore) throws {
     guard let batch = try store.nextBatch(after: nil) else { break }
     _ = try store.reject(batch)
   }
-  for user in ["ann", nil] as [UserID] { _ = try store.become(user: user) }
+  for user in ["ann", nil] as [UserID] { _ = try store.switchUser(to: user) }
   try store.release(target.id)
   try store.collectGarbage(above: 0, share: 0.5)
   _ = try store.read(name("d1"))

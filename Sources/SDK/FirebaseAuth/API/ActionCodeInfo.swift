@@ -1,10 +1,10 @@
-// The purpose of an action code.
+// Information about an action code: its operation and the e-mail addresses that it affects.
 
 public import Foundation
 
 /// The operation that an action code allows.
 public enum ActionCodeOperation: Int, Sendable {
-  /// The server named an operation that this library does not know.
+  /// The server sent an operation that this library does not know.
   case unknown = 0
   /// Sets a new password.
   case passwordReset = 1
@@ -14,12 +14,12 @@ public enum ActionCodeOperation: Int, Sendable {
   case recoverEmail = 3
   /// Signs in.
   case emailLink = 4
-  /// Verifies a new e-mail address and makes it the account's.
+  /// Verifies a new e-mail address and sets it in the account.
   case verifyAndChangeEmail = 5
   /// Removes a second factor that was added.
   case revertSecondFactorAddition = 6
 
-  /// The operation of a request type of the server.
+  /// The operation for a request type from the server.
   init(requestType: String) {
     switch requestType {
     case "PASSWORD_RESET": self = .passwordReset
@@ -32,7 +32,7 @@ public enum ActionCodeOperation: Int, Sendable {
     }
   }
 
-  /// The operation of the parameter `mode` in a link.
+  /// The operation for the parameter `mode` of a link.
   init(mode: String) {
     switch mode {
     case "resetPassword": self = .passwordReset
@@ -46,14 +46,14 @@ public enum ActionCodeOperation: Int, Sendable {
   }
 }
 
-/// An operation and the addresses that it concerns.
+/// The operation of an action code, and the e-mail addresses that it affects.
 open class ActionCodeInfo: NSObject, @unchecked Sendable {
   // SAFETY: all properties are constants.
   /// The operation.
   public let operation: ActionCodeOperation
-  /// The e-mail address: the new one, if the operation changes the address.
+  /// The e-mail address of the account. If the operation changes the address, this is the new one.
   public let email: String
-  /// The address before the change; nil if the operation changes none.
+  /// The address before the change; nil if the operation does not change the address.
   public let previousEmail: String?
 
   init(operation: ActionCodeOperation, email: String, newEmail: String?) {

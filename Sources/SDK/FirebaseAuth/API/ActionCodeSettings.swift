@@ -3,7 +3,7 @@
 public import Foundation
 import Locking
 
-/// The page and the apps that open the link of an e-mail.
+/// The settings of an e-mail with an action code: the page and the apps that open its link.
 open class ActionCodeSettings: NSObject, @unchecked Sendable {
   // SAFETY: the values are behind a lock.
   private struct Values {
@@ -18,19 +18,20 @@ open class ActionCodeSettings: NSObject, @unchecked Sendable {
 
   private let values = Guarded(Values())
 
-  /// Creates settings without any value, apart from the bundle identifier of this program.
+  /// Makes settings without values, except for the bundle identifier of this program.
   public override init() {
     super.init()
     iOSBundleID = Bundle.main.bundleIdentifier
   }
 
-  /// The page to which the link leads after the server applied the code, or which applies it.
+  /// The continue URL: a page that opens after the server has applied the code, or that applies the code
+  /// itself.
   open var url: URL? {
     get { values.withLock { $0.url } }
     set { values.withLock { $0.url = newValue } }
   }
 
-  /// Whether the app applies the code, and not the server's page. Sign-in links need it.
+  /// Whether the app applies the code instead of the server's page. It must be true for sign-in links.
   open var handleCodeInApp: Bool {
     get { values.withLock { $0.handleCodeInApp } }
     set { values.withLock { $0.handleCodeInApp = newValue } }
@@ -48,13 +49,13 @@ open class ActionCodeSettings: NSObject, @unchecked Sendable {
     set { values.withLock { $0.androidPackageName = newValue } }
   }
 
-  /// The lowest version of the Android app that opens the link.
+  /// The minimum version of the Android app that opens the link.
   open var androidMinimumVersion: String? {
     get { values.withLock { $0.androidMinimumVersion } }
     set { values.withLock { $0.androidMinimumVersion = newValue } }
   }
 
-  /// Whether the Android app is installed when it is missing.
+  /// Whether the Android app is installed if it is missing.
   open var androidInstallIfNotAvailable: Bool {
     get { values.withLock { $0.androidInstallIfNotAvailable } }
     set { values.withLock { $0.androidInstallIfNotAvailable = newValue } }
@@ -75,8 +76,8 @@ open class ActionCodeSettings: NSObject, @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - androidPackageName: the package name.
-  ///   - installIfNotAvailable: whether the app is installed when it is missing.
-  ///   - minimumVersion: the lowest version; nil for any.
+  ///   - installIfNotAvailable: whether the app is installed if it is missing.
+  ///   - minimumVersion: the minimum version; nil for any version.
   open func setAndroidPackageName(
     _ androidPackageName: String, installIfNotAvailable: Bool, minimumVersion: String?
   ) {

@@ -1,4 +1,5 @@
-// Reads the links in e-mails with action codes. A link comes from outside the program: any text may be passed.
+// Action code URLs: parses links in e-mails with action codes. The input may be any string, because links
+// come from outside the program.
 
 public import Foundation
 
@@ -11,12 +12,12 @@ open class ActionCodeURL: NSObject, @unchecked Sendable {
   public let operation: ActionCodeOperation
   /// The action code.
   public let code: String?
-  /// The page that follows.
+  /// The page that opens after the operation.
   public let continueURL: URL?
   /// The language of the e-mail.
   public let languageCode: String?
 
-  /// Parses a link. Returns nil for a text that is not a URL or has no query.
+  /// Parses a link. Returns nil if the string is not a URL or has no query.
   public init?(link: String) {
     guard let items = Self.query(of: link) else { return nil }
     apiKey = items["apiKey"]
@@ -27,7 +28,7 @@ open class ActionCodeURL: NSObject, @unchecked Sendable {
     super.init()
   }
 
-  /// The code of a link that signs in; nil for any other text.
+  /// The action code of a sign-in link; nil for any other string.
   static func signInCode(of link: String) -> String? {
     guard let url = ActionCodeURL(link: link), url.operation == .emailLink,
       let code = url.code, !code.isEmpty
@@ -35,7 +36,7 @@ open class ActionCodeURL: NSObject, @unchecked Sendable {
     return code
   }
 
-  /// The query of a link, or of the link within it: a hosted link carries the actual one as a parameter.
+  /// The query of a link or of the link inside it. A hosted link contains the actual link as a parameter.
   private static func query(of link: String) -> [String: String]? {
     var link = link
     // A link contains at most one other link.

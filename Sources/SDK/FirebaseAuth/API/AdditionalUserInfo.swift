@@ -1,11 +1,11 @@
-// The identity provider's data of a user.
+// Additional user info: the identity provider's data about a user.
 
 public import Foundation
 
-/// The provider's data at the time of one sign-in.
+/// The identity provider's data at the time of a sign-in.
 open class AdditionalUserInfo: NSObject, NSSecureCoding, @unchecked Sendable {
   // SAFETY: all properties are constants; the profile consists of immutable JSON values.
-  /// The provider's id, such as `google.com`; empty for an anonymous user and for a custom token.
+  /// The provider's ID, such as `google.com`; empty for an anonymous user and for a custom token.
   public let providerID: String
   /// The provider's profile of the user.
   public let profile: [String: Any]?
@@ -22,7 +22,7 @@ open class AdditionalUserInfo: NSObject, NSSecureCoding, @unchecked Sendable {
     super.init()
   }
 
-  /// Takes the data of a response to a credential.
+  /// Reads the data from the response to a credential.
   convenience init(_ response: SignInResponse, of credential: AuthCredential) {
     let profile = response.rawUserInfo.flatMap {
       try? JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any]

@@ -1,4 +1,4 @@
-// Password resets, and the codes in the links of e-mails.
+// Sends password resets, and applies the action codes from links in e-mails.
 
 import Foundation
 
@@ -7,7 +7,8 @@ extension Auth {
   ///
   /// - Parameters:
   ///   - email: the address of the account.
-  ///   - actionCodeSettings: the continue URL and the apps that open the link; nil for the server's own page.
+  ///   - actionCodeSettings: the continue URL and the apps that open the link; nil for the server's default
+  ///     page.
   /// - Throws: `missingEmail`, `invalidEmail`, `userNotFound` unless the project protects against account enumeration,
   ///   `invalidContinueURI`, `unauthorizedDomain`, `tooManyRequests`, `networkError`.
   public func sendPasswordReset(
@@ -31,7 +32,8 @@ extension Auth {
   ///
   /// - Parameters:
   ///   - email: the address of the account.
-  ///   - actionCodeSettings: the continue URL and the apps that open the link; nil for the server's own page.
+  ///   - actionCodeSettings: the continue URL and the apps that open the link; nil for the server's default
+  ///     page.
   ///   - completion: receives nil or the error, on the main queue.
   public func sendPasswordReset(
     withEmail email: String, actionCodeSettings: ActionCodeSettings?,
@@ -61,7 +63,7 @@ extension Auth {
     completeVoid(completion) { try await self.confirmPasswordReset(withCode: code, newPassword: newPassword) }
   }
 
-  /// Gets the purpose of an action code, without applying it.
+  /// Gets the operation of an action code, without applying the code.
   ///
   /// - Throws: `invalidActionCode`, `expiredActionCode`, `networkError`.
   public func checkActionCode(_ code: String) async throws -> ActionCodeInfo {
@@ -71,16 +73,16 @@ extension Auth {
       email: response.email ?? "", newEmail: response.newEmail)
   }
 
-  /// Gets the purpose of an action code, without applying it.
+  /// Gets the operation of an action code, without applying the code.
   ///
   /// - Parameters:
   ///   - code: the code of the link.
-  ///   - completion: receives the purpose or the error, on the main queue.
+  ///   - completion: receives the operation or the error, on the main queue.
   public func checkActionCode(_ code: String, completion: @escaping (ActionCodeInfo?, (any Error)?) -> Void) {
     complete(completion) { try await self.checkActionCode(code) }
   }
 
-  /// Tests the code of a password reset, without applying it.
+  /// Verifies the action code of a password reset, without applying it.
   ///
   /// - Returns: the e-mail address of the account.
   /// - Throws: `invalidActionCode`, `expiredActionCode`, `networkError`.
@@ -88,7 +90,7 @@ extension Auth {
     try await checkActionCode(code).email
   }
 
-  /// Tests the code of a password reset, without applying it.
+  /// Verifies the action code of a password reset, without applying it.
   ///
   /// - Parameters:
   ///   - code: the code of the link.
@@ -99,7 +101,7 @@ extension Auth {
 
   /// Applies the code of an e-mail: verifies an address, changes it, or restores the previous one.
   ///
-  /// The signed-in user sees the change after `reload()`.
+  /// The `User` object shows the change after `reload()`.
   ///
   /// - Throws: `invalidActionCode`, `expiredActionCode`, `userDisabled`, `networkError`.
   public func applyActionCode(_ code: String) async throws {
@@ -118,7 +120,7 @@ extension Auth {
   /// Revokes the token of Sign in with Apple, for instance before the account is deleted.
   ///
   /// - Parameter authorizationCode: the authorization code that Apple issued.
-  /// - Throws: `nullUser` when nobody is signed in, and the errors of the request.
+  /// - Throws: `nullUser` if no user is signed in, and the errors of the request.
   public func revokeToken(withAuthorizationCode authorizationCode: String) async throws {
     guard let user = currentUser else { throw AuthErrorCode.nullUser.error() }
     try await user.withToken { token, auth in

@@ -1,17 +1,17 @@
-// Changes of the signed-in user: restoring, storing, signing out.
+// Changes the current user: restores, stores and signs out.
 
 import FirebaseCore
 import Foundation
 import Locking
 
 extension Auth {
-  /// Signs in the stored user, and registers with the app's token source.
+  /// Restores the stored user, and registers with the app's token source.
   func restoreUser() {
     var user: User?
     do {
       if let record = try store.load() { user = User(record: record, auth: self) }
     } catch {
-      FirebaseLogger.log(.error, service: "Auth", "Nobody is signed in: \(error)")
+      FirebaseLogger.log(.error, service: "Auth", "No user is signed in: \(error)")
     }
     let current = user?.tokenState ?? .signedOut
     state.withLock { state in
@@ -23,9 +23,9 @@ extension Auth {
 
   /// Makes a user the current one, stores it, and notifies listeners.
   ///
-  /// - Throws: `keychainError` if the user cannot be stored; the current user then remains.
+  /// - Throws: `keychainError` if the user cannot be stored; the current user is then unchanged.
   func setCurrentUser(_ user: User?) throws {
-    try changes.withLock {
+    try changeLock.withLock {
       try save(user?.record)
       user?.attach(to: self)
       state.withLock { $0.user = user }
@@ -33,20 +33,21 @@ extension Auth {
     }
   }
 
-  /// Stores a changed user, and notifies listeners if its token changed. Does nothing for another user's object.
+  /// Stores a changed user, and notifies listeners if its token changed. Does nothing if the object is not
+  /// the current user.
   ///
   /// - Throws: `keychainError` if the user cannot be stored.
   func saveChanges(of user: User) throws {
-    try changes.withLock {
+    try changeLock.withLock {
       guard currentUser === user else { return }
       try save(user.record)
       notifyOfChange()
     }
   }
 
-  /// Signs a user out whose tokens the server does not accept any more.
+  /// Signs out a user whose tokens the server no longer accepts.
   func signOut(user: User) {
-    changes.withLock {
+    changeLock.withLock {
       guard currentUser?.uid == user.uid else { return }
       FirebaseLogger.log(
         .notice, service: "Auth", "The user's token is not valid any more; the user is signed out")
@@ -68,11 +69,11 @@ extension Auth {
     }
   }
 
-  /// Signs the current user out and deletes the stored user. Does nothing when nobody is signed in.
+  /// Signs the current user out and deletes the stored user. Does nothing if no user is signed in.
   ///
-  /// - Throws: `keychainError` if the stored user cannot be deleted; the user then remains signed in.
+  /// - Throws: `keychainError` if the stored user cannot be deleted; in this case the user stays signed in.
   public func signOut() throws {
-    try changes.withLock {
+    try changeLock.withLock {
       guard currentUser != nil else { return }
       try setCurrentUser(nil)
     }
@@ -92,10 +93,11 @@ extension Auth {
 
   /// Makes an existing `User` object the current user, for instance the user of another `FirebaseApp` of the same project.
   ///
-  /// The object of another app's user stays with that app; `currentUser` then has another object with the same data.
+  /// If the object belongs to another app, it stays with that app. `currentUser` is then a new object with
+  /// the same data.
   ///
-  /// - Throws: `tenantIDMismatch`, `keychainError`. If the other app has another API key, the user is reloaded to check that
-  ///   this project has it, and the error of the reload is thrown.
+  /// - Throws: `tenantIDMismatch`, `keychainError`. If the other app has another API key, the user is
+  ///   reloaded to check that the account belongs to this project. An error of the reload is thrown.
   public func updateCurrentUser(_ user: User) async throws {
     if user.tenantID != tenantID { throw AuthErrorCode.tenantIDMismatch.error() }
     guard let other = user.auth, other !== self else { return try setCurrentUser(user) }

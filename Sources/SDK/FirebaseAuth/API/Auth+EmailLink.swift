@@ -1,10 +1,10 @@
-// Signing in with a link that was sent by e-mail.
+// Signs in with links that were sent by e-mail.
 
 import FirebaseCore
 import Foundation
 
 extension Auth {
-  /// Sends an e-mail with a link that signs its recipient in.
+  /// Sends an e-mail with a link. The recipient signs in with the link.
   ///
   /// Stops the program unless `handleCodeInApp` is true.
   ///
@@ -22,7 +22,7 @@ extension Auth {
     _ = try await backend.call(request)
   }
 
-  /// Sends an e-mail with a link that signs its recipient in.
+  /// Sends an e-mail with a link. The recipient signs in with the link.
   ///
   /// Stops the program unless `handleCodeInApp` is true.
   ///
@@ -38,15 +38,15 @@ extension Auth {
     }
   }
 
-  /// Whether a link is one of `sendSignInLink(toEmail:actionCodeSettings:)`.
+  /// Whether a link is a sign-in link from `sendSignInLink(toEmail:actionCodeSettings:)`.
   public func isSignIn(withEmailLink link: String) -> Bool {
     ActionCodeURL.signInCode(of: link) != nil
   }
 
   /// Signs in with the link of an e-mail.
   ///
-  /// Google's SDK stops the program for a text that is not a sign-in link. A link comes from outside the program, so this
-  /// SDK throws.
+  /// Google's SDK stops the program for a string that is not a sign-in link. This SDK throws an error,
+  /// because a link comes from outside the program.
   ///
   /// - Parameters:
   ///   - email: the address to which the link was sent.
@@ -69,7 +69,8 @@ extension Auth {
     complete(completion) { try await self.signIn(withEmail: email, link: link) }
   }
 
-  /// Gets the sign-in methods of an e-mail address; none where the project protects against account enumeration.
+  /// Gets the sign-in methods of an e-mail address. The result is empty if the project protects against
+  /// account enumeration.
   ///
   /// - Throws: `invalidEmail`, `networkError`.
   @available(*, deprecated, message: "Projects that protect against account enumeration return no methods.")
@@ -77,7 +78,8 @@ extension Auth {
     try await backend.call(SignInMethodsRequest(identifier: email)).signinMethods ?? []
   }
 
-  /// Gets the sign-in methods of an e-mail address; none where the project protects against account enumeration.
+  /// Gets the sign-in methods of an e-mail address. The result is empty if the project protects against
+  /// account enumeration.
   ///
   /// - Parameters:
   ///   - email: the address.

@@ -1,7 +1,7 @@
-// Listeners for the signed-in user and its token.
+// Listeners of the authentication state and of ID tokens.
 //
-// Invariant: listeners are called on the main queue, in the order in which they were added: once after the registration,
-// then after every change. A removed listener is not called.
+// Invariant: listeners are called on the main queue, in the order in which they were added. Each is called
+// once after it was added, and then after every change. A removed listener is not called.
 
 import FirebaseCore
 public import Foundation
@@ -18,7 +18,7 @@ extension NSNotification.Name {
 }
 
 /// A registered listener.
-// SAFETY: `lastUserID` is used on the main queue only; the other properties are constants.
+// SAFETY: `lastUserID` is used only on the main queue; the other properties are constants.
 final class ListenerHandle: NSObject, @unchecked Sendable {
   /// Whether the listener receives changes of the token as well as changes of the user.
   let receivesTokens: Bool
@@ -31,7 +31,7 @@ final class ListenerHandle: NSObject, @unchecked Sendable {
     super.init()
   }
 
-  /// Calls the listener on the main queue, unless it has received this user already.
+  /// Calls the listener on the main queue, unless the listener has already received this user.
   func deliver(_ user: User?, of auth: Auth) {
     let userID = user?.uid
     if !receivesTokens, let lastUserID, lastUserID == userID { return }
@@ -44,8 +44,8 @@ extension Auth {
   /// The name of the notification; the same as `NSNotification.Name.AuthStateDidChange`.
   public static let authStateDidChangeNotification = NSNotification.Name.AuthStateDidChange
 
-  /// Adds a listener. It is called soon with the current user, then whenever another user signs in or the user signs
-  /// out.
+  /// Adds a listener. It is called soon after with the current user. After that it is called whenever another
+  /// user signs in or the user signs out.
   ///
   /// - Parameter listener: receives this instance and the user, on the main queue.
   /// - Returns: the handle for `removeStateDidChangeListener(_:)`.
@@ -55,12 +55,13 @@ extension Auth {
     add(ListenerHandle(receivesTokens: false, listener))
   }
 
-  /// Removes a listener; it is not called any more.
+  /// Removes a listener. It is not called afterwards.
   public func removeStateDidChangeListener(_ listenerHandle: any NSObjectProtocol) {
     remove(listenerHandle)
   }
 
-  /// Adds a listener. It is called soon with the current user, then whenever the user or the user's ID token changes.
+  /// Adds a listener. It is called soon after with the current user. After that it is called whenever the
+  /// user or the user's ID token changes.
   ///
   /// - Parameter listener: receives this instance and the user, on the main queue.
   /// - Returns: the handle for `removeIDTokenDidChangeListener(_:)`.
@@ -70,7 +71,7 @@ extension Auth {
     add(ListenerHandle(receivesTokens: true, listener))
   }
 
-  /// Removes a listener; it is not called any more.
+  /// Removes a listener. It is not called afterwards.
   public func removeIDTokenDidChangeListener(_ listenerHandle: any NSObjectProtocol) {
     remove(listenerHandle)
   }
@@ -82,13 +83,14 @@ extension Auth {
   }
 
   private func remove(_ handle: any NSObjectProtocol) {
-    // The listener is released outside the lock: its captures may run code when they end.
+    // The listener is released outside the lock, because releasing its captures may run other code.
     _ = state.withLock { state in
       state.listeners.firstIndex { $0 === handle }.map { state.listeners.remove(at: $0) }
     }
   }
 
-  /// Notifies listeners and the other products if the user or the token changed. The caller holds `changes`.
+  /// Notifies listeners and the other products if the user or the token has changed. The caller must hold the
+  /// lock `changeLock`.
   func notifyOfChange() {
     let (new, old) = state.withLock { state in
       let new = state.user?.tokenState ?? .signedOut

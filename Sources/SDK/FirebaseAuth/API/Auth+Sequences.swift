@@ -1,4 +1,4 @@
-// The signed-in user as asynchronous sequences.
+// Provides the signed-in user as asynchronous sequences.
 
 import Foundation
 
@@ -15,27 +15,27 @@ extension Auth {
   @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
   public var idTokenChanges: IDTokenChangesSequence { IDTokenChangesSequence(self) }
 
-  /// A sequence of users that ends with the task that iterates over it.
+  /// A sequence of users. It ends when the iterating task is cancelled.
   @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
   public struct AuthStateChangesSequence: AsyncSequence, Sendable {
-    /// The user; nil when nobody is signed in.
+    /// The user; nil if no user is signed in.
     public typealias Element = User?
     /// The sequence does not fail.
     public typealias Failure = Never
 
     private let auth: Auth
 
-    /// The sequence of an instance.
+    /// Makes the sequence of an instance.
     public init(_ auth: Auth) {
       self.auth = auth
     }
 
-    /// Registers a listener, which is removed with the iterator.
+    /// Adds a listener. It is removed when the iterator is released.
     public func makeAsyncIterator() -> Iterator {
       Iterator(userStream(of: auth, receivesTokens: false))
     }
 
-    /// The iterator of one task.
+    /// Receives the users for one task.
     public struct Iterator: AsyncIteratorProtocol {
       private var base: AsyncStream<User?>.Iterator
 
@@ -50,27 +50,27 @@ extension Auth {
     }
   }
 
-  /// A sequence of users that ends with the task that iterates over it.
+  /// A sequence of users. It ends when the iterating task is cancelled.
   @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
   public struct IDTokenChangesSequence: AsyncSequence, Sendable {
-    /// The user; nil when nobody is signed in.
+    /// The user; nil if no user is signed in.
     public typealias Element = User?
     /// The sequence does not fail.
     public typealias Failure = Never
 
     private let auth: Auth
 
-    /// The sequence of an instance.
+    /// Makes the sequence of an instance.
     public init(_ auth: Auth) {
       self.auth = auth
     }
 
-    /// Registers a listener, which is removed with the iterator.
+    /// Adds a listener. It is removed when the iterator is released.
     public func makeAsyncIterator() -> Iterator {
       Iterator(userStream(of: auth, receivesTokens: true))
     }
 
-    /// The iterator of one task.
+    /// Receives the users for one task.
     public struct Iterator: AsyncIteratorProtocol {
       private var base: AsyncStream<User?>.Iterator
 
@@ -86,7 +86,7 @@ extension Auth {
   }
 }
 
-/// The users that a listener receives. The listener is removed when the stream ends.
+/// A stream of the users that a listener receives. The listener is removed when the stream ends.
 private func userStream(of auth: Auth, receivesTokens: Bool) -> AsyncStream<User?> {
   AsyncStream { continuation in
     let listener: (Auth, User?) -> Void = { continuation.yield($1) }
@@ -99,7 +99,7 @@ private func userStream(of auth: Auth, receivesTokens: Bool) -> AsyncStream<User
 }
 
 /// The registration of the listener of a stream.
-// SAFETY: both properties are constants, and a handle serves as an identity only.
+// SAFETY: both properties are constants, and the handle is used only as an identity.
 private final class ListenerRegistration: @unchecked Sendable {
   private let auth: Auth
   private let handle: any NSObjectProtocol

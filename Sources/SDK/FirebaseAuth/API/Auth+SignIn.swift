@@ -1,4 +1,4 @@
-// Signing in with passwords, credentials and custom tokens, and anonymously.
+// Signs users in with passwords, credentials, custom tokens, or anonymously.
 
 import FirebaseCore
 import Foundation
@@ -22,7 +22,7 @@ extension Auth {
   ///
   /// - Parameters:
   ///   - email: the address.
-  ///   - password: the password, six characters or more unless the project demands more.
+  ///   - password: the password, with at least six characters unless the project requires more.
   ///   - completion: receives the new user or the error, on the main queue.
   public func createUser(
     withEmail email: String, password: String, completion: ((AuthDataResult?, (any Error)?) -> Void)? = nil
@@ -32,9 +32,9 @@ extension Auth {
 
   /// Signs in with an e-mail address and a password.
   ///
-  /// - Returns: the user.
-  /// - Throws: `wrongPassword`, `userNotFound`, or `invalidCredential` where the project protects against account
-  ///   enumeration; `invalidEmail`, `userDisabled`, `operationNotAllowed`, `tooManyRequests`, `secondFactorRequired`,
+  /// - Throws: `wrongPassword` or `userNotFound`; `invalidCredential` instead if the project protects against
+  ///   account enumeration. Also `invalidEmail`, `userDisabled`, `operationNotAllowed`, `tooManyRequests`,
+  ///   `secondFactorRequired`, `networkError`.
   ///   `networkError`.
   @discardableResult
   public func signIn(withEmail email: String, password: String) async throws -> AuthDataResult {
@@ -76,9 +76,10 @@ extension Auth {
     complete(completion) { try await self.signIn(with: credential) }
   }
 
-  /// Creates an anonymous account and signs its user in. Does nothing when the current user is anonymous.
+  /// Creates an anonymous account and signs its user in. If the current user is anonymous, it creates
+  /// nothing.
   ///
-  /// - Returns: the new user, or the current one.
+  /// - Returns: the new user, or the current user if it is anonymous.
   /// - Throws: `operationNotAllowed`, `adminRestrictedOperation`, `networkError`.
   @discardableResult
   public func signInAnonymously() async throws -> AuthDataResult {
@@ -88,7 +89,8 @@ extension Auth {
       response, isAnonymous: true, info: AdditionalUserInfo(providerID: "", isNewUser: true))
   }
 
-  /// Creates an anonymous account and signs its user in. Does nothing when the current user is anonymous.
+  /// Creates an anonymous account and signs its user in. If the current user is anonymous, it creates
+  /// nothing.
   ///
   /// - Parameter completion: receives the user or the error, on the main queue.
   public func signInAnonymously(completion: ((AuthDataResult?, (any Error)?) -> Void)? = nil) {
@@ -127,7 +129,7 @@ extension Auth {
     return AuthDataResult(user: user, additionalUserInfo: info)
   }
 
-  /// Exchanges a credential for a user, without signing the user in.
+  /// Exchanges a credential for a user, without making it the current user.
   func authenticate(with credential: AuthCredential, _ use: CredentialUse) async throws -> AuthDataResult {
     let response = try await credential.exchange(use, backend)
     return AuthDataResult(
@@ -135,7 +137,7 @@ extension Auth {
       credential: OAuthCredential(response))
   }
 
-  /// Creates the user of a response, with the data of the account.
+  /// Makes the user of a response, with the data of the account.
   ///
   /// - Throws: `secondFactorRequired` if the response has no tokens yet.
   func user(of response: SignInResponse, isAnonymous: Bool = false) async throws -> User {

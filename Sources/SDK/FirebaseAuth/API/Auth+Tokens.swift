@@ -1,11 +1,11 @@
-// The tokens that other products send, and their refresh before they expire.
+// Provides ID tokens to other products, and refreshes them before they expire.
 
 public import FirebaseCore
 import Foundation
 import Locking
 
 extension Auth: TokenProvider {
-  /// The delays before repeated attempts of an automatic refresh, in seconds, as in Google's SDK.
+  /// The delays in seconds before repeated attempts of an automatic refresh. They are those of Google's SDK.
   static let retryDelays: [TimeInterval] = [60, 120, 240, 480, 960]
 
   /// Gets the ID token for another product. The first call starts the automatic refresh.
@@ -18,9 +18,9 @@ extension Auth: TokenProvider {
     }
     if isFirst { scheduleAutomaticRefresh(after: 0) }
     Task {
-      // Runs under the lock of changes. So no product receives the token of a user before the notification of the
-      // sign-in.
-      let user = changes.withLock { currentUser }
+      // Runs while holding the lock of changes. Therefore no product receives a user's token before the
+      // notification of the sign-in.
+      let user = changeLock.withLock { currentUser }
       guard let user else { return completion(.success(nil)) }
       do {
         completion(.success(try await user.token(forcingRefresh: forcingRefresh)))
@@ -30,11 +30,12 @@ extension Auth: TokenProvider {
     }
   }
 
-  /// Gets the ID token of the signed-in user, for products that Google's SDK serves through its interop protocol.
+  /// Gets the ID token of the signed-in user. Google's SDK provides it to other products through its interop
+  /// protocol.
   ///
   /// - Parameters:
-  ///   - forceRefresh: whether to request a new token although the current one has not expired.
-  ///   - callback: receives the token, nil when nobody is signed in, or the error, on the main queue.
+  ///   - forceRefresh: whether to request a new token even if the current one has not expired.
+  ///   - callback: receives the token, nil if no user is signed in, or the error, on the main queue.
   public func getToken(
     forcingRefresh forceRefresh: Bool, completion callback: @escaping (String?, (any Error)?) -> Void
   ) {
@@ -49,16 +50,16 @@ extension Auth: TokenProvider {
     }
   }
 
-  /// The id of the signed-in user; nil when nobody is signed in.
+  /// The ID of the signed-in user; nil if no user is signed in.
   public func getUserID() -> String? {
     currentUser?.uid
   }
 
-  /// Plans the refresh of the current token for the moment at which five minutes of validity remain. Connections of the
-  /// databases stay authenticated by it.
+  /// Schedules the refresh of the current token five minutes before it expires, so that the connections of
+  /// the databases stay authenticated.
   ///
-  /// - Parameter minimum: the earliest refresh, in seconds from now. It bounds the rate for a server whose tokens are
-  ///   valid for less than five minutes.
+  /// - Parameter minimum: the minimum delay in seconds. It limits the rate of requests if tokens are valid
+  ///   for less than five minutes.
   func scheduleAutomaticRefresh(after minimum: TimeInterval) {
     let previous = state.withLock { state in
       let previous = state.automaticRefresh
@@ -76,7 +77,7 @@ extension Auth: TokenProvider {
             } else if user.record.tokens.idToken == old {
               delay = max(1, user.remainingValidity(at: clock.now()))
             } else {
-              // The change of the token planned the next refresh.
+              // The change of the token has scheduled the next refresh.
               return
             }
           }
@@ -89,7 +90,7 @@ extension Auth: TokenProvider {
 }
 
 extension User {
-  /// The seconds until the token must be refreshed; 0 or less if it must be now.
+  /// The seconds until the token must be refreshed. Zero or less means that it must be refreshed now.
   fileprivate func remainingValidity(at now: Date) -> TimeInterval {
     record.tokens.expiration.map { $0.timeIntervalSince(now) - UserTokens.minimumValidity } ?? 0
   }
@@ -98,7 +99,7 @@ extension User {
 /// Starts the authentication of an app when another product first needs a token.
 final class AuthComponent: TokenComponent {
   static func start(for app: FirebaseApp) {
-    // An app without API key never signs anybody in.
+    // Without an API key the app cannot sign in users.
     guard let apiKey = app.options.apiKey, !apiKey.isEmpty else { return }
     _ = Auth.auth(app: app)
   }

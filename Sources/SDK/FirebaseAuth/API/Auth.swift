@@ -1,12 +1,12 @@
-// The authentication of one app: its settings, and the user who is signed in.
+// Auth: the authentication of one app, with its settings and the signed-in user.
 //
-// Invariant: the stored user, `currentUser` and the token source of the app change together, in one order.
+// Invariant: the stored user, `currentUser` and the app's token source change together and in the same order.
 
 public import FirebaseCore
 public import Foundation
 import Locking
 
-/// Signs users in and out, and keeps the signed-in user over restarts of the program.
+/// Signs users in and out, and stores the signed-in user, so that a restart of the program keeps the sign-in.
 ///
 /// ```swift
 /// let result = try await Auth.auth().signIn(withEmail: "lea@example.org", password: "hunter22")
@@ -37,8 +37,8 @@ open class Auth: NSObject, @unchecked Sendable {
   let store: any UserStore
   let clock: AuthClock
   let tokenSource: TokenSource
-  /// The lock of changes: held from the storage of a user until all observers are notified.
-  let changes = NSRecursiveLock()
+  /// The lock of changes. A change holds it from the storage of a user until all observers are notified.
+  let changeLock = NSRecursiveLock()
 
   init(app: FirebaseApp, apiKey: String, store: any UserStore, clock: AuthClock) {
     self.app = app
@@ -59,7 +59,7 @@ open class Auth: NSObject, @unchecked Sendable {
 
   /// The authentication of the default app.
   ///
-  /// Stops the program before `FirebaseApp.configure()`, and when the app's options have no API key.
+  /// Stops the program before `FirebaseApp.configure()`, and if the app's options have no API key.
   open class func auth() -> Auth {
     guard let app = FirebaseApp.app() else {
       usageException(
@@ -78,7 +78,7 @@ open class Auth: NSObject, @unchecked Sendable {
       usageException(
         "FIRInvalidAPIKey", "Set `apiKey` in the options of app '\(app.name)'. An emulator accepts any key")
     }
-    // The name of a deleted app may belong to another app by now.
+    // Another app may already have the name of a deleted app.
     if app.isDeleted {
       return Auth(app: app, apiKey: apiKey, store: userStore(for: app), clock: .system)
     }
@@ -102,7 +102,7 @@ open class Auth: NSObject, @unchecked Sendable {
     return auth
   }
 
-  /// Ends everything that runs in the background, when the app is deleted. The stored user remains.
+  /// Ends all background tasks, because the app is deleted. The stored user remains.
   private func stop() {
     let refresh = state.withLock { state in
       state.refreshesAutomatically = false
@@ -115,7 +115,8 @@ open class Auth: NSObject, @unchecked Sendable {
 
   // MARK: Settings
 
-  /// The signed-in user; nil when nobody is signed in. A user of an earlier run is signed in from the start.
+  /// The signed-in user; nil if no user is signed in. A stored user of an earlier run is signed in from the
+  /// start.
   public var currentUser: User? { state.withLock { $0.user } }
 
   /// The language of e-mails and messages, such as `fr`; nil for the project's default.
@@ -124,17 +125,17 @@ open class Auth: NSObject, @unchecked Sendable {
     set { state.withLock { $0.backend.languageCode = newValue } }
   }
 
-  /// The tenant to which users belong who sign in from now on; nil for the project itself.
+  /// The tenant of users who sign in from now on; nil for the project itself.
   open var tenantID: String? {
     get { state.withLock { $0.backend.tenantID } }
     set { state.withLock { $0.backend.tenantID = newValue } }
   }
 
-  /// Sets `languageCode` to the preferred language of the program.
+  /// Sets `languageCode` to the program's preferred language.
   open func useAppLanguage() {
     languageCode = Bundle.main.preferredLocalizations.first ?? Locale.preferredLanguages.first
   }
 
-  /// The settings with which this instance calls the services.
+  /// The settings for calls of the authentication services.
   var backend: AuthBackend { state.withLock { $0.backend } }
 }

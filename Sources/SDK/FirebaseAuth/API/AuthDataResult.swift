@@ -2,7 +2,7 @@
 
 public import Foundation
 
-/// A user who signed in, and the data of the identity provider.
+/// The user who signed in, and the data of the identity provider.
 open class AuthDataResult: NSObject, NSSecureCoding, @unchecked Sendable {
   // SAFETY: all properties are constants.
   /// The user.

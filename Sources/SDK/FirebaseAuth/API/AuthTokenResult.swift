@@ -2,7 +2,7 @@
 
 public import Foundation
 
-/// An ID token, with the claims that it states.
+/// An ID token with its claims.
 open class AuthTokenResult: NSObject, NSSecureCoding, @unchecked Sendable {
   // SAFETY: only constants; the claims consist of immutable JSON values.
   private let parsed: IDToken
@@ -12,7 +12,7 @@ open class AuthTokenResult: NSObject, NSSecureCoding, @unchecked Sendable {
 
   /// Parses a token.
   ///
-  /// - Throws: `malformedJWT` for a text that is not a token, or lacks a claim that every ID token has.
+  /// - Throws: `malformedJWT` if the string is not a token, or if a required claim is missing.
   init(parsing token: String) throws {
     let parsed = try IDToken(token)
     guard let expiration = parsed.expiration, let issued = parsed.date("iat"),
@@ -32,15 +32,15 @@ open class AuthTokenResult: NSObject, NSSecureCoding, @unchecked Sendable {
 
   /// The token, a JSON Web Token.
   open var token: String { text }
-  /// When the token expires.
+  /// The time at which the token expires.
   open var expirationDate: Date { dates.expiration }
-  /// When the user signed in.
+  /// The time at which the user signed in.
   open var authDate: Date { dates.authenticated }
-  /// When the token was issued.
+  /// The time at which the token was issued.
   open var issuedAtDate: Date { dates.issued }
   /// The sign-in method, such as `password`, `anonymous`, `custom` or `google.com`.
   open var signInProvider: String { provider }
-  /// The kind of the second factor, such as `phone` or `totp`; empty if the sign-in had none.
+  /// The type of the second factor, such as `phone` or `totp`; empty if the sign-in had no second factor.
   open var signInSecondFactor: String {
     (parsed.claims["firebase"] as? [String: Any])?["sign_in_second_factor"] as? String ?? ""
   }

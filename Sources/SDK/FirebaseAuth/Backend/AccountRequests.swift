@@ -1,8 +1,8 @@
-// The operations on an account: its data, its changes, its end, and its tokens.
+// The requests that read, change and delete an account, and that refresh its tokens.
 
 import Foundation
 
-/// The account of an ID token, or accounts by other keys.
+/// Reads the account of an ID token.
 struct LookupRequest: AuthRequest {
   static let operation = "accounts:lookup"
 
@@ -13,7 +13,7 @@ struct LookupRequest: AuthRequest {
   }
 }
 
-/// An account as the server describes it.
+/// An account, as the server returns it.
 struct AccountInfo: Decodable, Sendable {
   struct Provider: Decodable, Sendable {
     var providerId: String?
@@ -40,9 +40,9 @@ struct AccountInfo: Decodable, Sendable {
   var mfaInfo: [FactorInfo]?
 }
 
-/// A second factor as the server describes it.
+/// A second factor, as the server returns it.
 struct FactorInfo: Decodable, Sendable {
-  /// Present for a factor by time-based one-time passwords.
+  /// Present if the second factor is a time-based one-time password.
   struct OneTimePassword: Decodable, Sendable {}
 
   var mfaEnrollmentId: String?
@@ -84,12 +84,12 @@ struct DeleteRequest: AuthRequest {
   let idToken: String
 }
 
-/// The sign-in methods of an e-mail address.
+/// Gets the sign-in methods of an e-mail address.
 struct SignInMethodsRequest: AuthRequest {
   static let operation = "accounts:createAuthUri"
 
   let identifier: String
-  /// Required by the API, and of no use without a browser.
+  /// The API requires this URL, but it is used only with a browser.
   var continueUri = "http://localhost"
 
   struct Response: Decodable, Sendable {
@@ -106,7 +106,7 @@ struct RevokeTokenRequest: AuthRequest {
   let providerId: String
   let token: String
   let idToken: String
-  /// The token is an authorization code.
+  /// The kind of token: an authorization code.
   var tokenType = "CODE"
 }
 

@@ -1,4 +1,4 @@
-// The operations with action codes, which the server sends in the links of e-mails.
+// The requests about action codes. The server sends action codes in links of e-mails.
 
 import Foundation
 
@@ -7,7 +7,7 @@ struct SendCodeRequest: AuthRequest {
   typealias Response = EmptyResponse
   static let operation = "accounts:sendOobCode"
 
-  /// The e-mail to send.
+  /// The type of e-mail to send.
   enum Kind: String, Encodable, Sendable {
     case passwordReset = "PASSWORD_RESET"
     case signIn = "EMAIL_SIGNIN"
@@ -40,7 +40,7 @@ struct SendCodeRequest: AuthRequest {
   }
 }
 
-/// Describes an action code, and with a new password applies the code of a password reset.
+/// Gets the operation of an action code. With a new password, it applies the action code of a password reset.
 struct ResetPasswordRequest: AuthRequest {
   static let operation = "accounts:resetPassword"
 

@@ -1,6 +1,6 @@
-// Calls the operations of the authentication services.
+// The auth backend: calls the operations of the authentication services.
 //
-// Invariant: every error that it throws is an NSError of `AuthErrorDomain`.
+// Invariant: every thrown error is an NSError in the domain `AuthErrorDomain`.
 
 import FirebaseCore
 import Foundation
@@ -9,14 +9,14 @@ import Foundation
   import FoundationNetworking
 #endif
 
-/// An operation of the services, with the members of its JSON body.
+/// An operation of the authentication services, with the members of its JSON body.
 protocol AuthRequest: Encodable, Sendable {
   associatedtype Response: Decodable & Sendable
-  /// The service that has the operation.
+  /// The service of the operation.
   static var service: AuthServer.Service { get }
-  /// The operation, such as `accounts:signUp`.
+  /// The path of the operation, such as `accounts:signUp`.
   static var operation: String { get }
-  /// Whether the body names the tenant of `Auth`.
+  /// Whether the body contains the tenant ID of `Auth`.
   static var hasTenant: Bool { get }
 }
 
@@ -25,10 +25,10 @@ extension AuthRequest {
   static var hasTenant: Bool { true }
 }
 
-/// A response without members that matter.
+/// A response whose members are not used.
 struct EmptyResponse: Decodable, Sendable {}
 
-/// The settings of one `Auth` with which it calls the services.
+/// The settings with which one `Auth` calls the services.
 struct AuthBackend: Sendable {
   var server = AuthServer.google
   let apiKey: String
@@ -40,8 +40,8 @@ struct AuthBackend: Sendable {
 
   /// Calls an operation.
   ///
-  /// - Throws: `networkError` if no complete response arrives, the code of the server's error, or `internalError` for a
-  ///   response that cannot be read.
+  /// - Throws: `networkError` if no complete response arrives; the code of the server's error; or
+  ///   `internalError` for a response that cannot be parsed.
   func call<Request: AuthRequest>(_ request: Request) async throws -> Request.Response {
     let body: Data
     do {
@@ -84,7 +84,7 @@ struct AuthBackend: Sendable {
     }
   }
 
-  /// The error of a response with a status of failure.
+  /// The error in a response whose status is a failure.
   private static func error(of response: HTTPClient.Response) -> NSError {
     let text = String(decoding: response.body, as: UTF8.self)
     guard let envelope = try? JSONDecoder().decode(ErrorEnvelope.self, from: response.body) else {
@@ -97,7 +97,7 @@ struct AuthBackend: Sendable {
       ?? AuthInternalError.unexpectedErrorResponse.error(response: text)
   }
 
-  /// The body of a request: its members and the tenant.
+  /// The body of a request: the members of the operation, and the tenant ID.
   private struct Body<Request: AuthRequest>: Encodable {
     let request: Request
     let tenantID: String?

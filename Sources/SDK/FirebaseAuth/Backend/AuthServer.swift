@@ -1,16 +1,17 @@
-// The addresses of the authentication services.
+// The auth server: the URLs of the authentication services.
 //
-// This SDK uses the v1 and v2 paths of the Identity Toolkit API, as the web and Android SDKs do, and not the v3 paths of
-// Google's iOS SDK. Google documents v1 and v2 only, and every server that knows v3 serves them too.
+// This SDK uses the v1 and v2 paths of the Identity Toolkit API, as Google's web and Android SDKs do.
+// Google's iOS SDK uses the v3 paths. Google documents only v1 and v2, and every server that supports v3
+// supports them too.
 //
-// Other servers than Google's take the production host name as the first path segment. The emulator does so, and a
-// production Hearth as well.
+// On servers other than Google's, the first path segment is the production host name. This applies to the
+// emulator and to a production Hearth server.
 
 import Foundation
 
 /// The server of one `Auth`.
 struct AuthServer: Equatable, Sendable {
-  /// A service, with its version.
+  /// A service and its version.
   enum Service: String, Sendable {
     case identity = "identitytoolkit.googleapis.com/v1"
     case identityV2 = "identitytoolkit.googleapis.com/v2"

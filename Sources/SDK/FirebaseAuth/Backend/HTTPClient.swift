@@ -1,7 +1,8 @@
-// Sends HTTP requests with URLSession, which both Foundation on Linux and Apple's platforms have.
+// The HTTP client: sends HTTP requests with URLSession, which exists on Linux and on Apple's platforms.
 //
-// Invariant: every request ends exactly once, also one that is cancelled before it starts. A response over `maximumResponseBytes` and a redirect end the request with an error; nothing is cached,
-// and no cookie is stored.
+// Invariant: every request ends exactly once, even if it is cancelled before it starts. A redirect and a
+// response larger than `maximumResponseBytes` end the request with an error. Nothing is cached, and no
+// cookies are stored.
 
 import Foundation
 import Locking
@@ -13,9 +14,9 @@ import Locking
 /// The HTTP client of all `Auth` instances of the process.
 // SAFETY: the only mutable state is behind the lock of `state`.
 final class HTTPClient: NSObject, URLSessionDataDelegate, @unchecked Sendable {
-  /// The largest response body. Responses of the API are a few kilobytes.
+  /// The maximum number of bytes of a response body. Responses of the API have a few kilobytes.
   static let maximumResponseBytes = 8 << 20
-  /// The time without any data after which a request fails, in seconds.
+  /// The time in seconds without any data after which a request fails.
   static let timeout = 60.0
 
   /// A complete response.
@@ -31,7 +32,7 @@ final class HTTPClient: NSObject, URLSessionDataDelegate, @unchecked Sendable {
   }
 
   private struct State {
-    /// The requests that have not ended, by the identifiers of their tasks.
+    /// The requests that have not ended, by task identifier.
     var transfers: [Int: Transfer] = [:]
     /// The requests that were cancelled before they started.
     var cancelled: Set<Int> = []
@@ -51,7 +52,7 @@ final class HTTPClient: NSObject, URLSessionDataDelegate, @unchecked Sendable {
 
   private override init() {
     super.init()
-    // Created here, because a lazy property is not safe to create on several threads.
+    // The session is created here, because creating a lazy property is not thread-safe.
     _ = session
   }
 
@@ -101,7 +102,8 @@ final class HTTPClient: NSObject, URLSessionDataDelegate, @unchecked Sendable {
     _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
     newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
   ) {
-    // Credentials are not sent to another address; the redirect itself becomes the response.
+    // Redirects are not followed, because credentials must not be sent to another address. The redirect
+    // itself becomes the response.
     completionHandler(nil)
   }
 

@@ -1,8 +1,8 @@
-// The operations with second factors.
+// The requests about second factors.
 
 import Foundation
 
-/// A code that the user received by phone.
+/// A verification code that the user received by phone.
 struct PhoneVerification: Codable, Sendable {
   let sessionInfo: String
   let code: String

@@ -1,8 +1,9 @@
-// The operations that sign a user in. All answer with tokens, or with a pending second factor.
+// The requests that sign a user in. Their responses contain tokens, or report that a second factor is
+// required.
 
 import Foundation
 
-/// The response of every operation that signs a user in; each operation sets some of the members.
+/// The response of every request that signs a user in. Each operation sets some of the members.
 struct SignInResponse: Decodable, Sendable {
   var idToken: String?
   var refreshToken: String?
@@ -10,7 +11,7 @@ struct SignInResponse: Decodable, Sendable {
   var localId: String?
   var isNewUser: Bool?
   var email: String?
-  // Sign-in with an identity provider.
+  // Members for a sign-in with an identity provider.
   var providerId: String?
   var rawUserInfo: String?
   var screenName: String?
@@ -20,15 +21,16 @@ struct SignInResponse: Decodable, Sendable {
   var pendingToken: String?
   var needConfirmation: Bool?
   var errorMessage: String?
-  // Sign-in with a phone number that belongs to another account.
+  // Members for a sign-in with a phone number that belongs to another account.
   var phoneNumber: String?
   var temporaryProof: String?
-  // A second factor is needed.
+  // Members if a second factor is required.
   var mfaPendingCredential: String?
   var mfaInfo: [FactorInfo]?
 }
 
-/// Creates an account: anonymous, or with an e-mail address and a password. With an ID token, adds them to its account.
+/// Creates an account: anonymous, or with an e-mail address and a password. With an ID token, it adds the
+/// address and the password to the token's account.
 struct SignUpRequest: AuthRequest {
   typealias Response = SignInResponse
   static let operation = "accounts:signUp"
@@ -50,7 +52,8 @@ struct PasswordSignInRequest: AuthRequest {
   var returnSecureToken = true
 }
 
-/// Signs in with an e-mail address and the code of a link. With an ID token, adds the address to its account.
+/// Signs in with an e-mail address and the code of a link. With an ID token, it adds the address to the
+/// token's account.
 struct EmailLinkSignInRequest: AuthRequest {
   typealias Response = SignInResponse
   static let operation = "accounts:signInWithEmailLink"
@@ -70,17 +73,18 @@ struct CustomTokenSignInRequest: AuthRequest {
   var returnSecureToken = true
 }
 
-/// Signs in with a credential of an identity provider. With an ID token, adds the credential to its account.
+/// Signs in with a credential of an identity provider. With an ID token, it adds the credential to the
+/// token's account.
 struct ProviderSignInRequest: AuthRequest {
   typealias Response = SignInResponse
   static let operation = "accounts:signInWithIdp"
 
-  /// The credential as a form.
+  /// The credential in form encoding.
   var postBody: String
-  /// The result of an earlier attempt, instead of the provider's tokens.
+  /// A token from an earlier attempt, instead of the provider's tokens.
   var pendingToken: String?
   var idToken: String?
-  /// The address of a redirect; required, and of no use without a browser.
+  /// The URL of a redirect. The API requires it, but it is used only with a browser.
   var requestUri = "http://localhost"
   var autoCreate: Bool?
   var returnIdpCredential = true

@@ -2,13 +2,13 @@
 
 public import Foundation
 
-/// The purpose for which a credential is exchanged.
+/// The purpose of exchanging a credential.
 enum CredentialUse {
   case signIn
   case reauthenticate
   /// Adds the credential to the account of an ID token.
   case link(idToken: String)
-  /// Replaces the account's phone number.
+  /// Replaces the phone number of the account.
   case update(idToken: String)
 
   /// The ID token of the account to change.
@@ -24,10 +24,10 @@ enum CredentialUse {
   }
 }
 
-/// A proof of identity, from one of the providers such as `EmailAuthProvider`.
+/// A proof of identity, made by a provider class such as `EmailAuthProvider`.
 open class AuthCredential: NSObject, @unchecked Sendable {
-  // SAFETY: this class and its subclasses have constants only.
-  /// The provider's id, such as `password`.
+  // SAFETY: this class and its subclasses have only constants.
+  /// The provider's ID, such as `password`.
   public let provider: String
 
   init(provider: String) {
@@ -37,6 +37,6 @@ open class AuthCredential: NSObject, @unchecked Sendable {
 
   /// Exchanges the credential for tokens.
   func exchange(_ use: CredentialUse, _ backend: AuthBackend) async throws -> SignInResponse {
-    throw AuthErrorCode.invalidCredential.error("The credential has no way to sign in.")
+    throw AuthErrorCode.invalidCredential.error("The credential cannot be used to sign in.")
   }
 }

@@ -1,8 +1,8 @@
-// The ids of identity providers and sign-in methods.
+// The IDs of identity providers and sign-in methods.
 
-/// The id of an identity provider.
+/// The ID of an identity provider.
 public struct AuthProviderID: Equatable, Sendable {
-  /// The id, such as `apple.com`.
+  /// The ID, such as `apple.com`.
   public let rawValue: String
 }
 
@@ -13,7 +13,7 @@ extension AuthProviderID {
   public static var email: AuthProviderID { AuthProviderID(rawValue: "password") }
   /// Facebook.
   public static var facebook: AuthProviderID { AuthProviderID(rawValue: "facebook.com") }
-  /// Game Center, which exists on Apple's platforms only.
+  /// Game Center, which exists only on Apple's platforms.
   public static var gameCenter: AuthProviderID { AuthProviderID(rawValue: "gc.apple.com") }
   /// GitHub.
   public static var gitHub: AuthProviderID { AuthProviderID(rawValue: "github.com") }
@@ -25,29 +25,29 @@ extension AuthProviderID {
   public static func custom(_ value: String) -> AuthProviderID { AuthProviderID(rawValue: value) }
 }
 
-/// The id of the provider for e-mail address and password.
+/// The ID of the provider for e-mail address and password.
 public let EmailAuthProviderID = "password"
 /// The sign-in method by e-mail link.
 public let EmailLinkAuthSignInMethod = "emailLink"
 /// The sign-in method by e-mail address and password.
 public let EmailPasswordAuthSignInMethod = "password"
-/// The id of Facebook.
+/// The ID of Facebook.
 public let FacebookAuthProviderID = "facebook.com"
 /// The sign-in method by Facebook.
 public let FacebookAuthSignInMethod = "facebook.com"
-/// The id of GitHub.
+/// The ID of GitHub.
 public let GitHubAuthProviderID = "github.com"
 /// The sign-in method by GitHub.
 public let GitHubAuthSignInMethod = "github.com"
-/// The id of Google.
+/// The ID of Google.
 public let GoogleAuthProviderID = "google.com"
 /// The sign-in method by Google.
 public let GoogleAuthSignInMethod = "google.com"
-/// The id of the provider for phone numbers.
+/// The ID of the provider for phone numbers.
 public let PhoneAuthProviderID = "phone"
 /// The sign-in method by phone number.
 public let PhoneAuthSignInMethod = "phone"
-/// The id of Twitter.
+/// The ID of Twitter.
 public let TwitterAuthProviderID = "twitter.com"
 /// The sign-in method by Twitter.
 public let TwitterAuthSignInMethod = "twitter.com"

@@ -1,10 +1,10 @@
-// Credentials of e-mail addresses: with a password, or with the link of an e-mail.
+// The e-mail provider: makes credentials of an e-mail address and a password or link.
 
 public import Foundation
 
 /// Makes credentials of e-mail addresses.
 open class EmailAuthProvider: NSObject {
-  /// The provider's id.
+  /// The provider's ID.
   public static let id = EmailAuthProviderID
 
   /// Makes a credential of an e-mail address and a password.

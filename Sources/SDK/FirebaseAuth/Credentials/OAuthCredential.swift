@@ -1,8 +1,8 @@
-// Credentials of identity providers: the tokens that the provider issued to the app.
+// OAuth credentials: tokens that an identity provider issued to the app.
 
 public import Foundation
 
-/// The tokens of an identity provider.
+/// A credential with the tokens of an identity provider.
 open class OAuthCredential: AuthCredential, NSSecureCoding, @unchecked Sendable {
   // SAFETY: all properties are constants.
   /// The values of a credential.
@@ -12,9 +12,9 @@ open class OAuthCredential: AuthCredential, NSSecureCoding, @unchecked Sendable 
     var accessToken: String?
     var secret: String?
     var rawNonce: String?
-    /// The result of an earlier exchange; it replaces the provider's tokens.
+    /// A token from an earlier exchange. It replaces the provider's tokens.
     var pendingToken: String?
-    /// The name that Sign in with Apple delivers once.
+    /// The user's name, which Sign in with Apple sends only at the first sign-in.
     var fullName: PersonNameComponents?
   }
 
@@ -22,7 +22,7 @@ open class OAuthCredential: AuthCredential, NSSecureCoding, @unchecked Sendable 
   public let idToken: String?
   /// The provider's access token.
   public let accessToken: String?
-  /// The secret that belongs to an access token of OAuth 1.
+  /// The secret of an OAuth 1 access token.
   public let secret: String?
   let values: Values
 
@@ -34,7 +34,7 @@ open class OAuthCredential: AuthCredential, NSSecureCoding, @unchecked Sendable 
     super.init(provider: values.provider)
   }
 
-  /// Takes the provider's tokens of a response; nil if it has none.
+  /// Reads the provider's tokens from a response; nil if the response has none.
   convenience init?(_ response: SignInResponse) {
     guard let provider = response.providerId else { return nil }
     let values = Values(
@@ -50,7 +50,8 @@ open class OAuthCredential: AuthCredential, NSSecureCoding, @unchecked Sendable 
     request.idToken = use.idToken
     if use.isReauthentication { request.autoCreate = false }
     let response = try await backend.call(request)
-    // Status 200 with an error: the response carries a credential with which the user may sign in instead.
+    // The status is 200 although the response contains an error. It also contains a credential with which the
+    // user may sign in instead.
     if let message = response.errorMessage {
       throw ServerErrorNames.error(for: message, details: alternatives(response))
         ?? AuthInternalError.unexpectedResponse.error(response: message)
@@ -61,7 +62,7 @@ open class OAuthCredential: AuthCredential, NSSecureCoding, @unchecked Sendable 
     return response
   }
 
-  /// The entries of `userInfo` that help the app to continue.
+  /// The entries of `userInfo` with which the app can continue: the e-mail address and a credential.
   private func alternatives(_ response: SignInResponse) -> [String: Any] {
     var details: [String: Any] = [:]
     details[AuthErrorUserInfoUpdatedCredentialKey] = OAuthCredential(response) ?? self
@@ -69,7 +70,7 @@ open class OAuthCredential: AuthCredential, NSSecureCoding, @unchecked Sendable 
     return details
   }
 
-  /// The tokens as a form.
+  /// The tokens in form encoding.
   private func form() throws -> String {
     var items = [URLQueryItem(name: "providerId", value: values.provider)]
     let members = [
@@ -88,7 +89,7 @@ open class OAuthCredential: AuthCredential, NSSecureCoding, @unchecked Sendable 
     }
     var components = URLComponents()
     components.queryItems = items
-    // A plus sign means a space in a form.
+    // A plus sign means a space in form encoding.
     return (components.percentEncodedQuery ?? "").replacingOccurrences(of: "+", with: "%2B")
   }
 

@@ -1,26 +1,26 @@
-// Makes credentials of identity providers from the tokens that they issued.
+// The OAuth provider: makes credentials from tokens that identity providers issued.
 //
-// The sign-in page of a provider needs a browser, which this library does not open: an app gets the tokens itself, for
-// instance with the provider's own library.
+// A provider's sign-in page needs a browser, which this library does not open. An app gets the tokens itself,
+// for instance with the provider's library.
 
 import FirebaseCore
 public import Foundation
 
-/// A provider with a sign-in page. The protocol has no requirement on Linux, as on macOS with Google's SDK.
+/// A provider with a sign-in page. The protocol has no requirements on Linux, like Google's on macOS.
 public protocol FederatedAuthProvider: NSObjectProtocol {}
 
 /// Makes credentials of OAuth and OpenID Connect providers.
 open class OAuthProvider: NSObject, FederatedAuthProvider {
-  /// The name of the kind of provider.
+  /// The name of this type of provider.
   public static let id = "OAuth"
 
-  /// The provider's id, such as `oidc.example`.
+  /// The provider's ID, such as `oidc.example`.
   public let providerID: String
 
   /// Creates a provider.
   ///
   /// - Parameters:
-  ///   - providerID: the id, such as `oidc.example`.
+  ///   - providerID: the ID, such as `oidc.example`.
   ///   - auth: the `Auth` with which users sign in.
   public init(providerID: String, auth: Auth = Auth.auth()) {
     self.providerID = providerID
@@ -42,7 +42,7 @@ open class OAuthProvider: NSObject, FederatedAuthProvider {
     OAuthProvider(providerID: providerID, auth: auth)
   }
 
-  /// Makes a credential of a provider's ID token.
+  /// Makes a credential from a provider's ID token.
   ///
   /// - Parameters:
   ///   - providerID: the provider.
@@ -54,16 +54,16 @@ open class OAuthProvider: NSObject, FederatedAuthProvider {
     OAuthCredential(.init(provider: providerID.rawValue, idToken: idToken, accessToken: accessToken))
   }
 
-  /// Makes a credential of a provider's access token.
+  /// Makes a credential from a provider's access token.
   public static func credential(providerID: AuthProviderID, accessToken: String) -> OAuthCredential {
     OAuthCredential(.init(provider: providerID.rawValue, accessToken: accessToken))
   }
 
-  /// Makes a credential of a provider's ID token that was requested with a nonce.
+  /// Makes a credential from a provider's ID token that was requested with a nonce.
   ///
   /// - Parameters:
   ///   - providerID: the provider.
-  ///   - idToken: its ID token, which states the hash of the nonce.
+  ///   - idToken: its ID token, which contains the hash of the nonce.
   ///   - rawNonce: the nonce.
   ///   - accessToken: its access token, if it issued one.
   public static func credential(
@@ -73,12 +73,12 @@ open class OAuthProvider: NSObject, FederatedAuthProvider {
       .init(provider: providerID.rawValue, idToken: idToken, accessToken: accessToken, rawNonce: rawNonce))
   }
 
-  /// Makes a credential of Sign in with Apple.
+  /// Makes a credential for Sign in with Apple.
   ///
   /// - Parameters:
   ///   - idToken: Apple's ID token.
-  ///   - rawNonce: the nonce of the request, if it had one.
-  ///   - fullName: the user's name, which Apple delivers at the first sign-in only.
+  ///   - rawNonce: the nonce of the request, if the request had one.
+  ///   - fullName: the user's name, which Apple sends only at the first sign-in.
   public static func appleCredential(
     withIDToken idToken: String, rawNonce: String?, fullName: PersonNameComponents?
   ) -> OAuthCredential {

@@ -1,19 +1,19 @@
-// Signing in with a phone number.
+// The phone provider: makes credentials of phone numbers that were verified with a code.
 //
-// Google's servers send messages only to apps that prove themselves by a push notification or a reCAPTCHA page. This
-// library has neither, so such a server answers with `missingClientIdentifier` or `missingAppCredential`. A Hearth server
-// and the emulator need no proof.
+// Google's servers send messages only to apps that prove their identity with a push notification or a
+// reCAPTCHA page. This library supports neither, so such a server responds with `missingClientIdentifier` or
+// `missingAppCredential`. A Hearth server and the emulator require no proof.
 
 public import Foundation
 import Locking
 
 /// A verified phone number.
 open class PhoneAuthCredential: AuthCredential, NSSecureCoding, @unchecked Sendable {
-  // SAFETY: only a constant.
+  // SAFETY: the only property is a constant.
   /// The proof of the number.
   enum Proof: Codable, Equatable, Sendable {
     case code(verificationID: String, code: String)
-    /// The number was verified already, by an attempt to link it that failed.
+    /// An earlier attempt to link the number has verified it, but failed. The server returned this proof.
     case temporary(proof: String, phoneNumber: String)
   }
 
@@ -69,8 +69,8 @@ open class PhoneAuthCredential: AuthCredential, NSSecureCoding, @unchecked Senda
 
 /// Verifies phone numbers by a code in a message.
 open class PhoneAuthProvider: NSObject, @unchecked Sendable {
-  // SAFETY: only a constant.
-  /// The provider's id.
+  // SAFETY: the only property is a constant.
+  /// The provider's ID.
   public static let id = PhoneAuthProviderID
 
   let auth: Auth
@@ -86,7 +86,7 @@ open class PhoneAuthProvider: NSObject, @unchecked Sendable {
   /// The provider of an app.
   open class func provider(auth: Auth) -> PhoneAuthProvider { PhoneAuthProvider(auth: auth) }
 
-  /// Makes a credential of a verification and the code that the user received.
+  /// Makes a credential from a verification ID and the code that the user received.
   ///
   /// - Parameters:
   ///   - verificationID: the result of `verifyPhoneNumber(_:)`.

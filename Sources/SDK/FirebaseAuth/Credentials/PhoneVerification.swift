@@ -1,10 +1,11 @@
-// Sends verification codes: to sign in, to enroll a second factor, and to use one.
+// Phone verification: sends verification codes for a sign-in, for the enrollment of a second factor, and for
+// its use.
 
 import Dispatch
 public import Foundation
 
-/// The presenter of a web page in which Google's servers verify the app. This library shows no page, so the protocol has
-/// no requirement, and its methods do not call the object.
+/// Presents the web page on which Google's servers verify the app. This library presents no page, so the
+/// protocol has no requirements and the object is not called.
 public protocol AuthUIDelegate: NSObjectProtocol {}
 
 extension PhoneAuthProvider {
@@ -13,12 +14,12 @@ extension PhoneAuthProvider {
   /// - Parameters:
   ///   - phoneNumber: the number, with a plus sign and the country code.
   ///   - uiDelegate: not called.
-  ///   - multiFactorSession: the session of `MultiFactor.session()`, if the phone becomes a second factor; nil to sign
-  ///     in with the number.
+  ///   - multiFactorSession: the session from `MultiFactor.session()` to enroll the phone as a second factor;
+  ///     nil to sign in with the number.
   /// - Returns: the verification ID.
-  /// - Throws: `missingPhoneNumber`, `invalidPhoneNumber`, `quotaExceeded`, `missingClientIdentifier` where the server
-  ///   demands a proof of the app, `networkError`; with a session also `invalidMultiFactorSession`, `unverifiedEmail`,
-  ///   `secondFactorAlreadyEnrolled`.
+  /// - Throws: `missingPhoneNumber`, `invalidPhoneNumber`, `quotaExceeded`, `networkError`;
+  ///   `missingClientIdentifier` if the server requires a proof of the app. With a session also
+  ///   `invalidMultiFactorSession`, `unverifiedEmail`, `secondFactorAlreadyEnrolled`.
   public func verifyPhoneNumber(
     _ phoneNumber: String, uiDelegate: (any AuthUIDelegate)? = nil,
     multiFactorSession: MultiFactorSession? = nil
@@ -44,8 +45,8 @@ extension PhoneAuthProvider {
   /// - Parameters:
   ///   - phoneNumber: the number, with a plus sign and the country code.
   ///   - uiDelegate: not called.
-  ///   - multiFactorSession: the session of `MultiFactor.session()`, if the phone becomes a second factor; nil to sign
-  ///     in with the number.
+  ///   - multiFactorSession: the session from `MultiFactor.session()` to enroll the phone as a second factor;
+  ///     nil to sign in with the number.
   ///   - completion: receives the verification ID or the error, on the main actor.
   public func verifyPhoneNumber(
     _ phoneNumber: String, uiDelegate: (any AuthUIDelegate)? = nil, multiFactorSession: MultiFactorSession?,
@@ -54,10 +55,10 @@ extension PhoneAuthProvider {
     complete(onMainQueue(completion)) { try await self.sendCode(to: phoneNumber, multiFactorSession) }
   }
 
-  /// Sends a code to the phone that is the second factor of a sign-in.
+  /// Sends a code to the phone that is the second factor of the sign-in.
   ///
   /// - Parameters:
-  ///   - multiFactorInfo: the phone, one of the hints of the resolver.
+  ///   - multiFactorInfo: the phone, from the hints of the resolver.
   ///   - uiDelegate: not called.
   ///   - multiFactorSession: the session of the resolver.
   /// - Returns: the verification ID.
@@ -73,10 +74,10 @@ extension PhoneAuthProvider {
     return try verificationID(response.phoneResponseInfo?.sessionInfo)
   }
 
-  /// Sends a code to the phone that is the second factor of a sign-in.
+  /// Sends a code to the phone that is the second factor of the sign-in.
   ///
   /// - Parameters:
-  ///   - multiFactorInfo: the phone, one of the hints of the resolver.
+  ///   - multiFactorInfo: the phone, from the hints of the resolver.
   ///   - uiDelegate: not called.
   ///   - multiFactorSession: the session of the resolver.
   ///   - completion: receives the verification ID or the error, on the main queue.
@@ -106,7 +107,8 @@ extension PhoneAuthProvider {
   }
 }
 
-/// Makes a handler of the main actor one that is called on the main queue, which is the main actor's executor.
+/// Wraps a handler that is isolated to the main actor. The result is called on the main queue, which is the
+/// main actor's executor.
 private func onMainQueue(
   _ completion: (@MainActor (String?, (any Error)?) -> Void)?
 ) -> ((String?, (any Error)?) -> Void)? {

@@ -1,5 +1,5 @@
-// Casts between `AuthErrorCode` and `NSError`. On Apple's platforms the Objective-C runtime bridges enums that are
-// errors; elsewhere the compiler's bridging protocol does.
+// Bridges `AuthErrorCode` to `NSError`. On Apple's platforms the Objective-C runtime bridges enums that are
+// errors. On other platforms this extension implements the compiler's bridging protocol.
 
 public import Foundation
 
@@ -24,7 +24,7 @@ extension AuthErrorCode {
     self.init(rawValue: object.code)
   }
 
-  /// Lets `switch` and `catch` match a code against any error.
+  /// Allows `switch` and `catch` to match a code against any error.
   public static func ~= (match: AuthErrorCode, error: any Error) -> Bool {
     AuthErrorCode(of: error) == match
   }
@@ -37,12 +37,12 @@ extension AuthErrorCode {
       NSError(domain: AuthErrorDomain, code: rawValue, userInfo: errorUserInfo)
     }
 
-    /// Takes the code of an error object; an unknown code becomes `internalError`.
+    /// Reads the code of an error object. An unknown code becomes `internalError`.
     public static func _forceBridgeFromObjectiveC(_ source: NSError, result: inout AuthErrorCode?) {
       result = AuthErrorCode(of: source) ?? .internalError
     }
 
-    /// Takes the code of an error object of this library's domain.
+    /// Reads the code of an error object of this library's domain.
     public static func _conditionallyBridgeFromObjectiveC(
       _ source: NSError, result: inout AuthErrorCode?
     ) -> Bool {
@@ -50,7 +50,7 @@ extension AuthErrorCode {
       return result != nil
     }
 
-    /// Takes the code of an error object; an unknown code becomes `internalError`.
+    /// Reads the code of an error object. An unknown code becomes `internalError`.
     public static func _unconditionallyBridgeFromObjectiveC(_ source: NSError?) -> AuthErrorCode {
       source.flatMap { AuthErrorCode(of: $0) } ?? .internalError
     }

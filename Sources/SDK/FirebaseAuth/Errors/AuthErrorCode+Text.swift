@@ -1,4 +1,4 @@
-// The texts of the error codes: the names in `userInfo`, and the messages for people.
+// The strings of the error codes: the names in `userInfo`, and the messages for users.
 
 extension AuthErrorCode {
   /// The name in `userInfo` under `AuthErrorUserInfoNameKey`.
@@ -98,7 +98,7 @@ extension AuthErrorCode {
     }
   }
 
-  /// The message of an error without a message of the server.
+  /// The message of an error for which the server sent no message.
   var message: String {
     switch self {
     case .invalidCustomToken:
@@ -116,7 +116,7 @@ extension AuthErrorCode {
     case .invalidEmail:
       "The e-mail address is malformed."
     case .wrongPassword:
-      "The password is wrong, or the account has none."
+      "The password is wrong, or the account has no password."
     case .tooManyRequests:
       "The server received too many requests from this device; try again later."
     case .userNotFound:
@@ -186,7 +186,7 @@ extension AuthErrorCode {
     case .sessionExpired:
       "The verification code has expired; request another one."
     case .quotaExceeded:
-      "The project's quota of messages is used up."
+      "The project's quota of messages is exhausted."
     case .missingAppToken:
       "The app has no device token for push notifications."
     case .notificationNotForwarded:
@@ -212,7 +212,7 @@ extension AuthErrorCode {
     case .localPlayerNotAuthenticated:
       "The local player is not authenticated with Game Center."
     case .nullUser:
-      "The operation needs a user, and nobody is signed in."
+      "The operation requires a user, and no user is signed in."
     case .invalidProviderID:
       "The provider ID is not valid for this operation."
     case .tenantIDMismatch:
@@ -226,7 +226,7 @@ extension AuthErrorCode {
     case .gameKitNotLinked:
       "The app does not link GameKit."
     case .secondFactorRequired:
-      "The sign-in needs a second factor; the error carries a resolver."
+      "The sign-in needs a second factor; the error contains a resolver."
     case .missingMultiFactorSession:
       "The request needs a multi-factor session."
     case .missingMultiFactorInfo:
@@ -234,9 +234,9 @@ extension AuthErrorCode {
     case .invalidMultiFactorSession:
       "The multi-factor session is invalid."
     case .multiFactorInfoNotFound:
-      "The user has no such second factor."
+      "The user does not have this second factor."
     case .adminRestrictedOperation:
-      "Only administrators may do this."
+      "Only administrators may perform this operation."
     case .unverifiedEmail:
       "The operation needs a verified e-mail address."
     case .secondFactorAlreadyEnrolled:
@@ -246,7 +246,7 @@ extension AuthErrorCode {
     case .unsupportedFirstFactor:
       "The first factor does not support second factors."
     case .emailChangeNeedsVerification:
-      "Changing the e-mail address needs its verification."
+      "The new e-mail address must be verified before the change."
     case .missingClientIdentifier:
       "The request needs a proof of the app."
     case .missingOrInvalidNonce:

@@ -1,9 +1,11 @@
-// The error codes of authentication: raw values as in Google's SDK, which apps compare and store.
+// The error codes of authentication. Apps compare and store the raw values, so they are those of Google's
+// SDK.
 
 /// A reason why an operation of `Auth` or `User` failed.
 ///
-/// Callbacks and throwing methods deliver `NSError` objects of the domain `AuthErrorDomain`. `error as? AuthErrorCode`,
-/// `catch AuthErrorCode.wrongPassword` and `AuthErrorCode(rawValue: (error as NSError).code)` work on them.
+/// Callbacks and throwing methods deliver `NSError` objects of the domain `AuthErrorDomain`. An app can match
+/// them with `error as? AuthErrorCode`, `catch AuthErrorCode.wrongPassword` or `AuthErrorCode(rawValue:
+/// (error as NSError).code)`.
 public enum AuthErrorCode: Int, Error, Sendable {
   /// The custom token is malformed or its signature is wrong.
   case invalidCustomToken = 17000
@@ -19,15 +21,15 @@ public enum AuthErrorCode: Int, Error, Sendable {
   case emailAlreadyInUse = 17007
   /// The e-mail address is malformed.
   case invalidEmail = 17008
-  /// The password is wrong, or the account has none.
+  /// The password is wrong, or the account has no password.
   case wrongPassword = 17009
   /// The server received too many requests from this device; try again later.
   case tooManyRequests = 17010
-  /// No account matches, or it was deleted.
+  /// No account matches, or the account was deleted.
   case userNotFound = 17011
   /// An account with the same e-mail address exists, with other sign-in methods.
   case accountExistsWithDifferentCredential = 17012
-  /// The operation needs a recent sign-in: reauthenticate, then try again.
+  /// The operation requires a recent sign-in. The user must reauthenticate first.
   case requiresRecentLogin = 17014
   /// The account already has a credential of this provider.
   case providerAlreadyLinked = 17015
@@ -59,21 +61,21 @@ public enum AuthErrorCode: Int, Error, Sendable {
   case invalidSender = 17032
   /// The recipient's e-mail address is invalid.
   case invalidRecipientEmail = 17033
-  /// The request needs an e-mail address.
+  /// The request requires an e-mail address.
   case missingEmail = 17034
-  /// The action code settings need an iOS bundle identifier.
+  /// The action code settings require an iOS bundle identifier.
   case missingIosBundleID = 17036
-  /// The action code settings need an Android package name.
+  /// The action code settings require an Android package name.
   case missingAndroidPackageName = 17037
   /// The domain of the continue URL is not authorized in the project.
   case unauthorizedDomain = 17038
   /// The continue URL is not a valid URL.
   case invalidContinueURI = 17039
-  /// The request needs a continue URL.
+  /// The request requires a continue URL.
   case missingContinueURI = 17040
-  /// The request needs a phone number.
+  /// The request requires a phone number.
   case missingPhoneNumber = 17041
-  /// The phone number is malformed; it begins with "+" and the country code.
+  /// The phone number is malformed. It must begin with "+" and the country code.
   case invalidPhoneNumber = 17042
   /// The phone credential has no verification code.
   case missingVerificationCode = 17043
@@ -83,13 +85,13 @@ public enum AuthErrorCode: Int, Error, Sendable {
   case missingVerificationID = 17045
   /// The verification ID is invalid.
   case invalidVerificationID = 17046
-  /// The request needs a proof of the app.
+  /// The request requires a proof of the app.
   case missingAppCredential = 17047
   /// The proof of the app is invalid.
   case invalidAppCredential = 17048
   /// The verification code has expired; request another one.
   case sessionExpired = 17051
-  /// The project's quota of messages is used up.
+  /// The project's quota of messages is exhausted.
   case quotaExceeded = 17052
   /// The app has no device token for push notifications.
   case missingAppToken = 17053
@@ -115,7 +117,7 @@ public enum AuthErrorCode: Int, Error, Sendable {
   case webSignInUserInteractionFailure = 17063
   /// The local player is not authenticated with Game Center.
   case localPlayerNotAuthenticated = 17066
-  /// The operation needs a user, and nobody is signed in.
+  /// The operation requires a user, and no user is signed in.
   case nullUser = 17067
   /// The provider ID is not valid for this operation.
   case invalidProviderID = 17071
@@ -129,29 +131,29 @@ public enum AuthErrorCode: Int, Error, Sendable {
   case rejectedCredential = 17075
   /// The app does not link GameKit.
   case gameKitNotLinked = 17076
-  /// The sign-in needs a second factor; the error carries a resolver.
+  /// The sign-in requires a second factor. The error contains a resolver.
   case secondFactorRequired = 17078
-  /// The request needs a multi-factor session.
+  /// The request requires a multi-factor session.
   case missingMultiFactorSession = 17081
-  /// The request needs an enrolled second factor.
+  /// The request requires an enrolled second factor.
   case missingMultiFactorInfo = 17082
   /// The multi-factor session is invalid.
   case invalidMultiFactorSession = 17083
-  /// The user has no such second factor.
+  /// The user does not have this second factor.
   case multiFactorInfoNotFound = 17084
-  /// Only administrators may do this.
+  /// Only administrators may perform this operation.
   case adminRestrictedOperation = 17085
-  /// The operation needs a verified e-mail address.
+  /// The operation requires a verified e-mail address.
   case unverifiedEmail = 17086
-  /// The second factor is enrolled already.
+  /// The second factor is already enrolled.
   case secondFactorAlreadyEnrolled = 17087
   /// The user has the maximum number of second factors.
   case maximumSecondFactorCountExceeded = 17088
   /// The first factor does not support second factors.
   case unsupportedFirstFactor = 17089
-  /// Changing the e-mail address needs its verification.
+  /// The new e-mail address must be verified before the change.
   case emailChangeNeedsVerification = 17090
-  /// The request needs a proof of the app.
+  /// The request requires a proof of the app.
   case missingClientIdentifier = 17093
   /// The nonce is missing, or it does not match the ID token.
   case missingOrInvalidNonce = 17094
@@ -159,15 +161,15 @@ public enum AuthErrorCode: Int, Error, Sendable {
   case blockingCloudFunctionError = 17105
   /// reCAPTCHA Enterprise is not enabled for the project.
   case recaptchaNotEnabled = 17200
-  /// The request needs a reCAPTCHA token.
+  /// The request requires a reCAPTCHA token.
   case missingRecaptchaToken = 17201
   /// The reCAPTCHA token is invalid.
   case invalidRecaptchaToken = 17202
   /// The action of the reCAPTCHA token is invalid.
   case invalidRecaptchaAction = 17203
-  /// The request needs a client type.
+  /// The request requires a client type.
   case missingClientType = 17204
-  /// The request needs a reCAPTCHA version.
+  /// The request requires a reCAPTCHA version.
   case missingRecaptchaVersion = 17205
   /// The reCAPTCHA version is invalid.
   case invalidRecaptchaVersion = 17206
@@ -188,6 +190,6 @@ public enum AuthErrorCode: Int, Error, Sendable {
   /// The ID token is not a JSON Web Token that this library can read.
   case malformedJWT = 18000
 
-  /// The code itself, so that code for both forms of the error compiles.
+  /// The code itself. Code that reads `code` therefore compiles for both forms of the error.
   public var code: AuthErrorCode { self }
 }

@@ -1,6 +1,7 @@
-// Creates the error objects. They are NSErrors, because a Swift error does not cast to NSError by `as?` on Linux.
+// Makes the error objects. They are NSErrors, because on Linux `as? NSError` fails for other Swift errors.
 //
-// Invariant: every error that leaves this library has the domain `AuthErrorDomain` and a code of `AuthErrorCode`.
+// Invariant: every error that the app receives has the domain `AuthErrorDomain` and a code of
+// `AuthErrorCode`.
 
 import Foundation
 
@@ -8,7 +9,7 @@ extension AuthErrorCode {
   /// Creates the error object of this code.
   ///
   /// - Parameters:
-  ///   - text: the message; nil or empty for the code's standard message.
+  ///   - text: the message; nil or empty for the code's default message.
   ///   - underlying: the cause.
   ///   - details: further entries of `userInfo`.
   func error(
@@ -35,8 +36,8 @@ enum AuthInternalError: Int {
   /// Creates the error object for the app, with this cause as its underlying error.
   ///
   /// - Parameters:
-  ///   - response: the server's response as text; at most its first kilobyte is kept.
-  ///   - cause: the error below, such as one of the JSON decoder.
+  ///   - response: the server's response as a string; the error contains at most its first kilobyte.
+  ///   - cause: the underlying error, such as an error of the JSON decoder.
   func error(response: String? = nil, cause: (any Error)? = nil) -> NSError {
     var info: [String: Any] = [:]
     if let response { info[Self.responseKey] = String(response.prefix(1024)) }

@@ -6,14 +6,14 @@ public import Foundation
 public let AuthErrorDomain = "FIRAuthErrorDomain"
 /// The key of the code's name, such as `ERROR_WRONG_PASSWORD`.
 public let AuthErrorUserInfoNameKey = "FIRAuthErrorUserInfoNameKey"
-/// The key of the e-mail address that an account already has.
+/// The key of the e-mail address of an existing account.
 public let AuthErrorUserInfoEmailKey = "FIRAuthErrorUserInfoEmailKey"
 /// The key of a credential with which the user may sign in instead.
 public let AuthErrorUserInfoUpdatedCredentialKey = "FIRAuthErrorUserInfoUpdatedCredentialKey"
 /// The key of the `MultiFactorResolver` that completes a sign-in.
 public let AuthErrorUserInfoMultiFactorResolverKey = "FIRAuthErrorUserInfoMultiFactorResolverKey"
 
-/// The domain and the keys, for code that names them by this class.
+/// The domain and the keys as members of a class, as in Google's SDK.
 open class AuthErrors: NSObject {
   /// The domain of every error of `Auth` and `User`.
   public static let domain = AuthErrorDomain

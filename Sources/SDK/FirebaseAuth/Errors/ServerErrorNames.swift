@@ -1,8 +1,8 @@
-// Maps the error names of the Identity Toolkit API to codes.
+// Maps the error names of the Identity Toolkit API to error codes.
 //
-// A server sends `NAME` or `NAME : detail`. Google's SDK ignores names that it does not know and reports an internal
-// error; so does this one. INVALID_REFRESH_TOKEN is the exception: it maps to `invalidUserToken`, because a user whose
-// refresh token is invalid can never get a token again.
+// A server sends `NAME` or `NAME : detail`. An unknown name becomes an internal error, as in Google's SDK.
+// Unlike in that SDK, INVALID_REFRESH_TOKEN becomes `invalidUserToken`, because a user with an invalid
+// refresh token can never get a token again.
 
 import Foundation
 
@@ -79,13 +79,13 @@ enum ServerErrorNames {
     "WEAK_PASSWORD": .weakPassword,
   ]
 
-  /// Creates the error object for a message of the server.
+  /// Makes the error object for a message of the server.
   ///
   /// - Parameters:
   ///   - message: `NAME` or `NAME : detail`.
-  ///   - reasons: the members `reason` of the error's list, which name rejected API keys.
+  ///   - reasons: the members `reason` in the error's list. They report rejected API keys.
   ///   - details: further entries of `userInfo`.
-  /// - Returns: nil for a name that is not known.
+  /// - Returns: the error object; nil for an unknown name.
   static func error(for message: String, reasons: [String] = [], details: [String: Any] = [:]) -> NSError? {
     let parts = message.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
     let name = parts.first.map { $0.trimmingCharacters(in: .whitespacesAndNewlines) } ?? ""

@@ -1,10 +1,10 @@
-// Enrolling and removing second factors.
+// Multi-factor authentication: enrolls and removes second factors.
 
 public import Foundation
 
 /// The second factors of a user.
 open class MultiFactor: NSObject, NSSecureCoding, @unchecked Sendable {
-  // SAFETY: only a constant.
+  // SAFETY: the only property is a constant.
   private let user: User
 
   init(_ user: User) {
@@ -12,10 +12,10 @@ open class MultiFactor: NSObject, NSSecureCoding, @unchecked Sendable {
     super.init()
   }
 
-  /// The enrolled factors, as of the last read of the account.
+  /// The enrolled factors when the account was last read.
   open var enrolledFactors: [MultiFactorInfo] { user.record.factors.map(MultiFactorInfo.make) }
 
-  /// Begins an enrollment.
+  /// Begins an enrollment, and returns its session.
   ///
   /// - Throws: the errors of `User.getIDToken()`.
   open func session() async throws -> MultiFactorSession {
@@ -23,7 +23,7 @@ open class MultiFactor: NSObject, NSSecureCoding, @unchecked Sendable {
       .enrollment(idToken: try await user.token(forcingRefresh: false)), try user.requireAuth())
   }
 
-  /// Begins an enrollment.
+  /// Begins an enrollment, and passes its session to the completion.
   open func getSessionWithCompletion(_ completion: ((MultiFactorSession?, (any Error)?) -> Void)?) {
     complete(completion) { try await self.session() }
   }
@@ -32,7 +32,7 @@ open class MultiFactor: NSObject, NSSecureCoding, @unchecked Sendable {
   ///
   /// - Parameters:
   ///   - assertion: the proof that the user has the factor.
-  ///   - displayName: a name by which the user recognises it.
+  ///   - displayName: a name by which the user recognises the factor.
   /// - Throws: `invalidVerificationCode`, `secondFactorAlreadyEnrolled`, `unverifiedEmail`, `requiresRecentLogin`.
   open func enroll(with assertion: MultiFactorAssertion, displayName: String?) async throws {
     try await user.updates.run { [user] in
@@ -63,7 +63,7 @@ open class MultiFactor: NSObject, NSSecureCoding, @unchecked Sendable {
     unenroll(withFactorUID: factorInfo.uid, completion: completion)
   }
 
-  /// Removes a factor by the id of its enrollment.
+  /// Removes a factor by its enrollment ID.
   ///
   /// - Throws: `multiFactorInfoNotFound`, `requiresRecentLogin`.
   open func unenroll(withFactorUID factorUID: String) async throws {
@@ -76,7 +76,7 @@ open class MultiFactor: NSObject, NSSecureCoding, @unchecked Sendable {
     }
   }
 
-  /// Removes a factor by the id of its enrollment.
+  /// Removes a factor by its enrollment ID.
   open func unenroll(withFactorUID factorUID: String, completion: (((any Error)?) -> Void)?) {
     completeVoid(completion) { try await self.unenroll(withFactorUID: factorUID) }
   }
@@ -111,7 +111,7 @@ extension User {
   public var multiFactor: MultiFactor { MultiFactor(self) }
 }
 
-/// An enrollment or a sign-in that has begun.
+/// A session: an enrollment or a sign-in that has begun.
 open class MultiFactorSession: NSObject, @unchecked Sendable {
   // SAFETY: both properties are constants.
   enum Kind: Sendable {

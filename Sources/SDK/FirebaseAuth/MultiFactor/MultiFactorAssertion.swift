@@ -1,10 +1,10 @@
-// Proofs that the user has a second factor.
+// Multi-factor assertions: proofs that the user has a second factor.
 
 public import Foundation
 
 /// A proof that the user has a second factor.
 open class MultiFactorAssertion: NSObject, @unchecked Sendable {
-  // SAFETY: this class and its subclasses have constants only.
+  // SAFETY: this class and its subclasses have only constants.
   private let kind: String
 
   init(factorID: String) {
@@ -12,7 +12,7 @@ open class MultiFactorAssertion: NSObject, @unchecked Sendable {
     super.init()
   }
 
-  /// The kind: `phone` or `totp`.
+  /// The type of the factor: `phone` or `totp`.
   open var factorID: String { kind }
 
   func enroll(idToken: String, displayName: String?, _ backend: AuthBackend) async throws
@@ -26,9 +26,9 @@ open class MultiFactorAssertion: NSObject, @unchecked Sendable {
   }
 }
 
-/// A proof by a code that the user received by phone.
+/// A proof with a code that the user received by phone.
 open class PhoneMultiFactorAssertion: MultiFactorAssertion, @unchecked Sendable {
-  // SAFETY: only a constant is added.
+  // SAFETY: this class adds only a constant.
   private let credential: PhoneAuthCredential
 
   init(_ credential: PhoneAuthCredential) {
@@ -59,9 +59,9 @@ open class PhoneMultiFactorAssertion: MultiFactorAssertion, @unchecked Sendable 
   }
 }
 
-/// Makes proofs by phone.
+/// Makes assertions for phones.
 open class PhoneMultiFactorGenerator: NSObject {
-  /// Makes a proof of a credential from `PhoneAuthProvider`.
+  /// Makes an assertion from a credential of `PhoneAuthProvider`.
   open class func assertion(with phoneAuthCredential: PhoneAuthCredential) -> PhoneMultiFactorAssertion {
     PhoneMultiFactorAssertion(phoneAuthCredential)
   }

@@ -1,22 +1,22 @@
-// The second factors of a user.
+// Multi-factor info: the second factors that a user has enrolled.
 
 public import Foundation
 
-/// The kind of a second factor by phone.
+/// The type of a second factor by phone.
 public let PhoneMultiFactorID = "phone"
-/// The kind of a second factor by one-time passwords.
+/// The type of a second factor by one-time passwords.
 public let TOTPMultiFactorID = "totp"
 
 /// An enrolled second factor.
 open class MultiFactorInfo: NSObject, NSSecureCoding, @unchecked Sendable {
   // SAFETY: all properties are constants.
-  /// The id of the enrollment.
+  /// The ID of the enrollment.
   public let uid: String
-  /// The name that the user gave it.
+  /// The name that the user gave the factor.
   public let displayName: String?
-  /// When it was enrolled; the first moment of 1970 if the server did not state it.
+  /// The time of the enrollment; 1970-01-01T00:00:00Z if the server did not send it.
   public let enrollmentDate: Date
-  /// The kind: `phone` or `totp`.
+  /// The type of the factor: `phone` or `totp`.
   public let factorID: String
   let record: UserRecord.Factor
 
@@ -29,7 +29,7 @@ open class MultiFactorInfo: NSObject, NSSecureCoding, @unchecked Sendable {
     super.init()
   }
 
-  /// Creates the object of the right class.
+  /// Makes an object of the class for the type of the factor.
   static func make(_ record: UserRecord.Factor) -> MultiFactorInfo {
     record.phoneNumber == nil
       ? MultiFactorInfo(record, factorID: TOTPMultiFactorID) : PhoneMultiFactorInfo(record)
@@ -57,10 +57,10 @@ open class MultiFactorInfo: NSObject, NSSecureCoding, @unchecked Sendable {
 
 /// A phone that is a second factor.
 open class PhoneMultiFactorInfo: MultiFactorInfo, @unchecked Sendable {
-  // SAFETY: no property is added.
-  /// The kind of a second factor by phone.
+  // SAFETY: this class adds no properties.
+  /// The type of a second factor by phone.
   public static let PhoneMultiFactorID = "phone"
-  /// The kind of a second factor by one-time passwords.
+  /// The type of a second factor by one-time passwords.
   public static let TOTPMultiFactorID = "totp"
 
   init(_ record: UserRecord.Factor) {
@@ -72,6 +72,6 @@ open class PhoneMultiFactorInfo: MultiFactorInfo, @unchecked Sendable {
     super.init(coder: coder)
   }
 
-  /// The number; the server hides all but its last digits during a sign-in.
+  /// The phone number. During a sign-in the server hides all digits except the last ones.
   open var phoneNumber: String { record.phoneNumber ?? "" }
 }

@@ -1,12 +1,12 @@
-// Completes a sign-in that needs a second factor.
+// The multi-factor resolver: completes a sign-in that requires a second factor.
 
 public import Foundation
 
-/// Completes a sign-in. The error `secondFactorRequired` carries it in `userInfo` under
+/// Completes a sign-in. The app gets it from the `userInfo` of the error `secondFactorRequired`, with the key
 /// `AuthErrorUserInfoMultiFactorResolverKey`.
 open class MultiFactorResolver: NSObject, @unchecked Sendable {
   // SAFETY: all properties are constants.
-  /// The sign-in that has begun.
+  /// The session of the sign-in that has begun.
   public let session: MultiFactorSession
   /// The user's second factors.
   public let hints: [MultiFactorInfo]
@@ -20,7 +20,7 @@ open class MultiFactorResolver: NSObject, @unchecked Sendable {
     super.init()
   }
 
-  /// The error of a response that has no tokens, because a second factor is pending; nil for other responses.
+  /// The error for a response without tokens, because a second factor is pending; nil for other responses.
   static func error(for response: SignInResponse, _ auth: Auth) -> NSError? {
     guard let credential = response.mfaPendingCredential else { return nil }
     let factors = (response.mfaInfo ?? []).compactMap { UserRecord.Factor($0).map(MultiFactorInfo.make) }

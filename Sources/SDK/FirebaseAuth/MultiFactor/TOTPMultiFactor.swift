@@ -1,10 +1,10 @@
-// Second factors by time-based one-time passwords (RFC 6238) of an authenticator app.
+// Second factors by time-based one-time passwords (RFC 6238) from an authenticator app.
 
 public import Foundation
 
-/// A proof by a one-time password.
+/// A proof with a one-time password.
 open class TOTPMultiFactorAssertion: MultiFactorAssertion, @unchecked Sendable {
-  // SAFETY: only constants are added.
+  // SAFETY: this class adds only constants.
   private let password: String
   private let sessionInfo: String?
   private let enrollmentID: String?
@@ -36,7 +36,7 @@ open class TOTPMultiFactorAssertion: MultiFactorAssertion, @unchecked Sendable {
   }
 }
 
-/// Makes secrets for authenticator apps, and proofs of their passwords.
+/// Makes secrets for authenticator apps, and assertions from their passwords.
 open class TOTPMultiFactorGenerator: NSObject {
   /// Requests a secret for an authenticator app.
   ///
@@ -60,22 +60,22 @@ open class TOTPMultiFactorGenerator: NSObject {
     complete(completion) { try await generateSecret(with: session) }
   }
 
-  /// Makes the proof of an enrollment.
+  /// Makes the assertion for an enrollment.
   ///
   /// - Parameters:
-  ///   - secret: the secret that the app has.
-  ///   - oneTimePassword: the password that the app shows.
+  ///   - secret: the secret in the authenticator app.
+  ///   - oneTimePassword: the password that the authenticator app displays.
   open class func assertionForEnrollment(
     with secret: TOTPSecret, oneTimePassword: String
   ) -> TOTPMultiFactorAssertion {
     TOTPMultiFactorAssertion(password: oneTimePassword, sessionInfo: secret.sessionInfo)
   }
 
-  /// Makes the proof of a sign-in.
+  /// Makes the assertion for a sign-in.
   ///
   /// - Parameters:
-  ///   - enrollmentID: the id of the factor, one of the hints of the resolver.
-  ///   - oneTimePassword: the password that the app shows.
+  ///   - enrollmentID: the ID of the factor, from the hints of the resolver.
+  ///   - oneTimePassword: the password that the authenticator app displays.
   open class func assertionForSignIn(
     withEnrollmentID enrollmentID: String, oneTimePassword: String
   ) -> TOTPMultiFactorAssertion {
@@ -101,7 +101,7 @@ open class TOTPSecret: NSObject, @unchecked Sendable {
     super.init()
   }
 
-  /// The secret in base32, for users who type it.
+  /// The secret in base32, for manual input.
   open func sharedSecretKey() -> String { key }
 
   /// The URL that authenticator apps read from a QR code.

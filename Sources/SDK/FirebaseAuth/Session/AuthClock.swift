@@ -1,8 +1,8 @@
-// The clock of an `Auth`: the time, and waiting. Tests replace it.
+// The clock of an `Auth`: the current time and delays. Tests replace it.
 
 import Foundation
 
-/// The time by which tokens expire and refreshes are scheduled.
+/// The clock for the expiration of tokens and for scheduled refreshes.
 struct AuthClock: Sendable {
   /// The current time.
   let now: @Sendable () -> Date

@@ -1,4 +1,4 @@
-// Reads ID tokens: JSON Web Tokens whose signature the server checks, and this library does not.
+// ID tokens: parses JSON Web Tokens. Only the server verifies their signatures.
 
 import Foundation
 
@@ -8,7 +8,8 @@ struct IDToken {
 
   /// Parses a token.
   ///
-  /// - Throws: `malformedJWT` if it has not three parts, or its payload is not a JSON object in base64url.
+  /// - Throws: `malformedJWT` if the token does not have three parts, or if its payload is not a JSON object
+  ///   in base64url.
   init(_ token: String) throws {
     let parts = token.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 3 else {
@@ -28,13 +29,13 @@ struct IDToken {
     }
   }
 
-  /// The user's id.
+  /// The user's ID.
   var userID: String? { claims["sub"] as? String ?? claims["user_id"] as? String }
 
   /// The time at which the token expires.
   var expiration: Date? { date("exp") }
 
-  /// The time of a claim in seconds since 1970.
+  /// The time in a claim, which is in seconds since 1970.
   func date(_ claim: String) -> Date? {
     (claims[claim] as? NSNumber).map { Date(timeIntervalSince1970: $0.doubleValue) }
   }

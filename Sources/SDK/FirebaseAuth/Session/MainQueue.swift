@@ -3,7 +3,8 @@
 import Dispatch
 
 /// A handler of the app.
-// SAFETY: the handler is only called on the main queue. The app does not use it after it passed it to this library.
+// SAFETY: the handler is called only on the main queue. The app does not use it after it has passed it to
+// this library.
 struct MainQueueHandler<Input>: @unchecked Sendable {
   private let handler: (Input) -> Void
 
@@ -11,7 +12,7 @@ struct MainQueueHandler<Input>: @unchecked Sendable {
     self.handler = handler
   }
 
-  /// Calls the handler; the caller is on the main queue.
+  /// Calls the handler. The caller must be on the main queue.
   func callAsFunction(_ input: Input) {
     dispatchPrecondition(condition: .onQueue(.main))
     handler(input)
@@ -38,7 +39,7 @@ func complete<Value: Sendable>(
   }
 }
 
-/// Runs an operation without result and passes its error to a completion handler on the main queue.
+/// Runs an operation without a result, and passes its error to a completion handler on the main queue.
 func completeVoid(
   _ completion: (((any Error)?) -> Void)?, _ operation: @escaping @Sendable () async throws -> Void
 ) {

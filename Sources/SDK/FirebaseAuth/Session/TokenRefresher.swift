@@ -1,14 +1,14 @@
-// Refreshes the tokens of one user.
+// The token refresher: refreshes the tokens of one user.
 //
-// Requests that arrive while a refresh is in flight share it. A forced refresh does not: the refresh in flight may have
-// begun before the change for which the app forces one, such as new custom claims. All forced requests that arrive
-// meanwhile share one further refresh.
+// Requests that arrive while a refresh is in flight share its result. A forced request does not: the refresh
+// in flight may have begun before the change for which the app forces it, such as new custom claims. All
+// forced requests that arrive during a refresh share one further refresh.
 //
 // Invariant: at most one refresh is in flight and at most one is waiting.
 
 import Locking
 
-/// Shares refreshes between the callers of one user.
+/// Refreshes the tokens of one user, and shares each refresh between concurrent callers.
 final class TokenRefresher: Sendable {
   private struct RefreshInFlight {
     let number: Int
@@ -25,7 +25,7 @@ final class TokenRefresher: Sendable {
   private let state = Guarded(State())
   private let refresh: @Sendable () async throws -> String
 
-  /// Creates a refresher.
+  /// Makes a refresher.
   ///
   /// - Parameter refresh: requests new tokens, stores them and returns the ID token.
   init(_ refresh: @escaping @Sendable () async throws -> String) {

@@ -1,4 +1,4 @@
-// The data of a signed-in user: the value that is stored between runs of the program.
+// The user record: the data of a signed-in user, which is stored between runs of the program.
 
 import Foundation
 
@@ -7,18 +7,18 @@ struct UserTokens: Codable, Equatable, Sendable {
   /// The ID token that the databases send.
   var idToken: String
   var refreshToken: String
-  /// When the ID token expires by the clock of this device; nil if the server did not state it.
+  /// The time at which the ID token expires by this device's clock; nil if the server did not send it.
   var expiration: Date?
 
-  /// The remaining validity below which a token is refreshed, in seconds, as in Google's SDK.
+  /// The remaining validity in seconds below which a token is refreshed. It is that of Google's SDK.
   static let minimumValidity = 300.0
 
-  /// Whether the ID token can be used for some minutes.
+  /// Whether the ID token stays valid for longer than `minimumValidity`.
   func isValid(at now: Date) -> Bool {
     expiration.map { $0.timeIntervalSince(now) > Self.minimumValidity } ?? false
   }
 
-  /// Takes the tokens of a response; nil without tokens.
+  /// Reads the tokens of a response; nil if the response has no tokens.
   init?(idToken: String?, refreshToken: String?, expiresIn: String?, now: Date) {
     guard let idToken, !idToken.isEmpty, let refreshToken, !refreshToken.isEmpty else { return nil }
     self.idToken = idToken
@@ -27,7 +27,8 @@ struct UserTokens: Codable, Equatable, Sendable {
     expiration = seconds.flatMap { $0.isFinite ? now.addingTimeInterval($0) : nil }
   }
 
-  /// The validity that a token states, in seconds. Responses to second factors contain it only in the token.
+  /// The validity in seconds according to the token. Responses to second factors contain it only in the
+  /// token.
   private static func validity(of idToken: String) -> TimeInterval? {
     guard let token = try? IDToken(idToken), let issued = token.date("iat"), let expiration = token.expiration
     else { return nil }
@@ -76,8 +77,8 @@ struct UserRecord: Codable, Equatable, Sendable {
     self.tokens = tokens
   }
 
-  /// Takes the data of an account. The data does not state whether the user is anonymous; a user with a provider is
-  /// not.
+  /// Updates the record with the data of an account. This data does not contain whether the user is
+  /// anonymous, but a user with a provider is not anonymous.
   mutating func update(with account: AccountInfo) {
     uid = account.localId ?? uid
     email = account.email
@@ -105,7 +106,7 @@ struct UserRecord: Codable, Equatable, Sendable {
 }
 
 extension UserRecord.Factor {
-  /// Takes the data of a second factor; nil without its id.
+  /// Reads the data of a second factor; nil without an enrollment ID.
   init?(_ info: FactorInfo) {
     guard let id = info.mfaEnrollmentId else { return nil }
     uid = id

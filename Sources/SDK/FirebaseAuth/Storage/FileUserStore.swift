@@ -1,7 +1,7 @@
-// Keeps the signed-in user in a file below the user's data directory.
+// The file user store: stores the signed-in user in a file below the user's data directory.
 //
-// Invariant: the file is readable by its owner alone, and holds either the old record or the new one, also after a
-// power cut: the new record is written to another file, synced, and renamed.
+// Invariant: only its owner can read the file, and the file contains either the old record or the new one,
+// even after a power cut. The new record is written to another file, synced, and renamed.
 
 import Foundation
 
@@ -15,7 +15,7 @@ import Foundation
 
 /// A file `<data>/firebase/<app ID>/<app name>.user.json`, where `<data>` is `XDG_DATA_HOME` or `~/.local/share`.
 struct FileUserStore: UserStore {
-  /// The largest file that is read.
+  /// The maximum number of bytes of a file that is read.
   static let maximumBytes = 4 << 20
 
   private let folder: String
@@ -26,9 +26,9 @@ struct FileUserStore: UserStore {
   /// The path to which a damaged file is moved.
   var damagedPath: String { "\(path).damaged" }
 
-  /// The store of an app.
+  /// Makes the store of an app.
   ///
-  /// - Parameter root: the data directory; nil for the one of the environment.
+  /// - Parameter root: the data directory; nil for the data directory of the environment.
   init(appID: String, appName: String, root: String? = nil) {
     folder = "\(root ?? Self.dataDirectory)/firebase/\(Self.fileName(appID))"
     name = "\(Self.fileName(appName)).user.json"
@@ -58,7 +58,7 @@ struct FileUserStore: UserStore {
       guard unlink(path) == 0 || errno == ENOENT || errno == ENOTDIR else {
         throw UserStoreError.system(operation: "deleting \(path)", code: errno)
       }
-      // Without the sync, a power cut could sign the user in again. The folder is created by the first sign-in.
+      // Without the sync, a power cut could sign the user in again. The first sign-in creates the folder.
       if access(folder, F_OK) == 0 { try Self.syncFolder(folder) }
       return
     }
@@ -79,7 +79,7 @@ struct FileUserStore: UserStore {
     try Self.syncFolder(folder)
   }
 
-  /// Creates a file for its owner alone, writes and syncs it.
+  /// Creates a file that only its owner can access, writes it and syncs it.
   private static func write(_ data: Data, to path: String) throws {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw UserStoreError.system(operation: "creating \(path)", code: errno) }
@@ -100,8 +100,8 @@ struct FileUserStore: UserStore {
     }
   }
 
-  /// The user's data directory, by the XDG Base Directory Specification. A relative `XDG_DATA_HOME` is ignored, as the
-  /// specification demands.
+  /// The user's data directory, by the XDG Base Directory Specification. A relative `XDG_DATA_HOME` is
+  /// ignored, as the specification requires.
   private static var dataDirectory: String {
     if let path = ProcessInfo.processInfo.environment["XDG_DATA_HOME"], path.hasPrefix("/") { return path }
     return NSHomeDirectory() + "/.local/share"

@@ -1,10 +1,11 @@
-// Keeps the signed-in user in the Keychain of Apple's platforms.
+// The Keychain user store: stores the signed-in user in the Keychain of Apple's platforms.
 
 #if canImport(Security)
   import Foundation
   import Security
 
-  /// One generic password item. It is readable after the first unlock of the device, and never leaves the device.
+  /// Stores one generic password item. It is readable after the first unlock of the device, and is not copied
+  /// to other devices.
   struct KeychainUserStore: UserStore {
     let service: String
     let account: String

@@ -1,19 +1,21 @@
-// Where the signed-in user is kept between runs of the program: the Keychain on Apple's platforms, a file elsewhere.
+// The user store: stores the signed-in user between runs of the program, in the Keychain on Apple's platforms
+// and in a file on others.
 
 import FirebaseCore
 import Foundation
 
-/// Keeps the record of the signed-in user of one app.
+/// Stores the record of the signed-in user of one app.
 protocol UserStore: Sendable {
-  /// Reads the record; nil if nobody is signed in.
+  /// Reads the record; nil if no user is signed in.
   ///
-  /// - Throws: an error of the system, or `UserStoreError.damaged` after the damaged record was moved away or deleted.
+  /// - Throws: an error of the system. `UserStoreError.damaged` if the record was damaged; it was then moved
+  ///   or deleted.
   func load() throws -> UserRecord?
-  /// Replaces the record, or deletes it for nil. It is durable when the call returns.
+  /// Replaces the record, or deletes it if the new one is nil. The change is durable when the call returns.
   func save(_ record: UserRecord?) throws
 }
 
-/// A failure that is not one of the system.
+/// A failure of a user store.
 enum UserStoreError: Error, CustomStringConvertible {
   case damaged(String)
   case system(operation: String, code: Int32)
@@ -26,7 +28,7 @@ enum UserStoreError: Error, CustomStringConvertible {
   }
 }
 
-/// Creates the store of an app.
+/// Makes the store of an app.
 func userStore(for app: FirebaseApp) -> any UserStore {
   #if canImport(Security)
     KeychainUserStore(

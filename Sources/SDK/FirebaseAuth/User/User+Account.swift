@@ -1,4 +1,4 @@
-// Reading, changing and deleting the user's account.
+// Reads, changes and deletes the user's account.
 
 import FirebaseCore
 import Foundation
@@ -6,8 +6,8 @@ import Foundation
 extension User {
   /// Reads the account from the server again.
   ///
-  /// - Throws: `userDisabled`, `userNotFound`, `userTokenExpired` or `invalidUserToken`, after which the user is signed
-  ///   out; `networkError`.
+  /// - Throws: `networkError`; or `userDisabled`, `userNotFound`, `userTokenExpired` or `invalidUserToken`,
+  ///   which also sign the user out.
   public func reload() async throws {
     try await updates.run { try await self.loadAccount() }
   }
@@ -19,8 +19,8 @@ extension User {
     completeVoid(completion) { try await self.reload() }
   }
 
-  /// Changes the e-mail address without verifying it. Projects that protect against account enumeration do not allow
-  /// it: use `sendEmailVerification(beforeUpdatingEmail:)`.
+  /// Changes the e-mail address without verifying it. Projects that protect against account enumeration do
+  /// not allow this. For them use `sendEmailVerification(beforeUpdatingEmail:)`.
   ///
   /// - Throws: `emailAlreadyInUse`, `invalidEmail`, `operationNotAllowed`, `requiresRecentLogin`.
   @available(*, deprecated, message: "Use sendEmailVerification(beforeUpdatingEmail:) instead.")
@@ -38,7 +38,7 @@ extension User {
     completeVoid(completion) { try await self.update { $0.email = email } }
   }
 
-  /// Changes the password, or sets the first one. Other devices must sign in again.
+  /// Changes the password, or sets the first password. Other devices must sign in again.
   ///
   /// - Throws: `weakPassword`, `operationNotAllowed`, `requiresRecentLogin`.
   public func updatePassword(to password: String) async throws {
@@ -46,7 +46,7 @@ extension User {
     try await update { $0.password = password }
   }
 
-  /// Changes the password, or sets the first one. Other devices must sign in again.
+  /// Changes the password, or sets the first password. Other devices must sign in again.
   ///
   /// - Parameters:
   ///   - password: the new password.
@@ -88,7 +88,8 @@ extension User {
 
   // MARK: Internal
 
-  /// Runs a request with the user's token. The user is signed out if the server rejects the token for good.
+  /// Runs a request with the user's token. If the server rejects the token permanently, the user is signed
+  /// out.
   func withToken<Value: Sendable>(
     _ operation: (String, Auth) async throws -> Value
   ) async throws -> Value {
@@ -102,7 +103,8 @@ extension User {
     }
   }
 
-  /// Reads the account and stores it. The caller runs in `updates`, or has the only reference.
+  /// Reads the account and stores it. The caller must run in `updates`, or have the only reference to the
+  /// user.
   func loadAccount() async throws {
     try await withToken { token, auth in
       let response = try await auth.backend.call(LookupRequest(idToken: token))
@@ -112,7 +114,7 @@ extension User {
     }
   }
 
-  /// Changes the account: sends the change, takes the new tokens, and reads the account.
+  /// Changes the account: sends the change, stores the new tokens, and reads the account.
   func update(_ set: @escaping @Sendable (inout UpdateRequest) -> Void) async throws {
     try await updates.run {
       try await self.withToken { token, auth in

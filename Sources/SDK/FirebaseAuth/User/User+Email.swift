@@ -1,11 +1,12 @@
-// E-mails to the user: verification of the address, and of a new one.
+// Sends e-mails to the user, to verify the current or a new address.
 
 import Foundation
 
 extension User {
   /// Sends an e-mail with a link that verifies the user's address.
   ///
-  /// - Parameter actionCodeSettings: the continue URL and the apps that open the link; nil for the server's own page.
+  /// - Parameter actionCodeSettings: the continue URL and the apps that open the link; nil for the server's
+  ///   default page.
   /// - Throws: `missingEmail`, `userNotFound`, `invalidContinueURI`, `unauthorizedDomain`, `tooManyRequests`.
   public func sendEmailVerification(with actionCodeSettings: ActionCodeSettings? = nil) async throws {
     try await withToken { token, auth in
@@ -18,7 +19,8 @@ extension User {
   /// Sends an e-mail with a link that verifies the user's address.
   ///
   /// - Parameters:
-  ///   - actionCodeSettings: the continue URL and the apps that open the link; nil for the server's own page.
+  ///   - actionCodeSettings: the continue URL and the apps that open the link; nil for the server's default
+  ///     page.
   ///   - completion: receives nil or the error, on the main queue.
   public func sendEmailVerification(
     with actionCodeSettings: ActionCodeSettings? = nil, completion: (((any Error)?) -> Void)? = nil
@@ -26,11 +28,12 @@ extension User {
     completeVoid(completion) { try await self.sendEmailVerification(with: actionCodeSettings) }
   }
 
-  /// Sends an e-mail to a new address, with a link that makes it the user's verified address.
+  /// Sends an e-mail with a link to a new address. The link sets the address as the user's verified address.
   ///
   /// - Parameters:
   ///   - newEmail: the new address.
-  ///   - actionCodeSettings: the continue URL and the apps that open the link; nil for the server's own page.
+  ///   - actionCodeSettings: the continue URL and the apps that open the link; nil for the server's default
+  ///     page.
   /// - Throws: `emailAlreadyInUse`, `invalidEmail`, `requiresRecentLogin`, `tooManyRequests`.
   public func sendEmailVerification(
     beforeUpdatingEmail newEmail: String, actionCodeSettings: ActionCodeSettings? = nil
@@ -43,11 +46,12 @@ extension User {
     }
   }
 
-  /// Sends an e-mail to a new address, with a link that makes it the user's verified address.
+  /// Sends an e-mail with a link to a new address. The link sets the address as the user's verified address.
   ///
   /// - Parameters:
   ///   - email: the new address.
-  ///   - actionCodeSettings: the continue URL and the apps that open the link; nil for the server's own page.
+  ///   - actionCodeSettings: the continue URL and the apps that open the link; nil for the server's default
+  ///     page.
   ///   - completion: receives nil or the error, on the main queue.
   public func sendEmailVerification(
     beforeUpdatingEmail email: String, actionCodeSettings: ActionCodeSettings? = nil,

@@ -1,19 +1,21 @@
-// Linking credentials to the user's account, removing them, and signing in again.
+// Links credentials to the user's account, removes them, and reauthenticates the user.
 
 import FirebaseCore
 import Foundation
 
 extension User {
-  /// Adds a credential to the account, so that the user can sign in with it too. An anonymous user keeps the id.
+  /// Adds a credential to the account, so that the user can also sign in with it. An anonymous user keeps its
+  /// ID.
   ///
   /// - Returns: this user, with the provider's data.
-  /// - Throws: `providerAlreadyLinked`, `credentialAlreadyInUse` (with a credential to sign in instead in `userInfo`),
-  ///   `emailAlreadyInUse`, `requiresRecentLogin`, `operationNotAllowed`, and the errors of a sign-in.
+  /// - Throws: `providerAlreadyLinked`, `emailAlreadyInUse`, `requiresRecentLogin`, `operationNotAllowed`,
+  ///   and the errors of a sign-in. Also `credentialAlreadyInUse`; its `userInfo` contains a credential for a
+  ///   sign-in instead.
   @discardableResult
   public func link(with credential: AuthCredential) async throws -> AuthDataResult {
     try await updates.run {
       let isLinked = self.record.providers.contains { $0.providerID == credential.provider }
-      // An account with an e-mail link has the provider "password" and may set a password.
+      // An account with an e-mail link has the provider "password", and may also set a password.
       if credential.provider == EmailAuthProvider.id ? self.record.hasPassword : isLinked {
         throw AuthErrorCode.providerAlreadyLinked.error()
       }
@@ -36,7 +38,7 @@ extension User {
     }
   }
 
-  /// Adds a credential to the account, so that the user can sign in with it too.
+  /// Adds a credential to the account, so that the user can also sign in with it.
   ///
   /// - Parameters:
   ///   - credential: the credential.
@@ -49,7 +51,7 @@ extension User {
 
   /// Removes a provider's credential from the account.
   ///
-  /// - Parameter provider: the provider's id, such as `google.com` or `password`.
+  /// - Parameter provider: the provider's ID, such as `google.com` or `password`.
   /// - Returns: this user.
   /// - Throws: `noSuchProvider`, `requiresRecentLogin`.
   public func unlink(fromProvider provider: String) async throws -> User {
@@ -63,13 +65,13 @@ extension User {
   /// Removes a provider's credential from the account.
   ///
   /// - Parameters:
-  ///   - provider: the provider's id, such as `google.com` or `password`.
+  ///   - provider: the provider's ID, such as `google.com` or `password`.
   ///   - completion: receives this user or the error, on the main queue.
   public func unlink(fromProvider provider: String, completion: ((User?, (any Error)?) -> Void)? = nil) {
     complete(completion) { try await self.unlink(fromProvider: provider) }
   }
 
-  /// Signs in again, as operations demand that fail with `requiresRecentLogin`.
+  /// Signs in again. Operations that fail with `requiresRecentLogin` succeed after that.
   ///
   /// - Parameter credential: a credential of this user.
   /// - Returns: this user, with the provider's data.
@@ -82,7 +84,7 @@ extension User {
       do {
         result = try await auth.authenticate(with: credential, .reauthenticate)
       } catch {
-        // A credential of an unknown user does not belong to this user.
+        // A credential of an unknown user is not a credential of this user.
         throw AuthErrorCode(of: error) == .userNotFound ? AuthErrorCode.userMismatch.error() : error
       }
       guard result.user.uid == self.uid else { throw AuthErrorCode.userMismatch.error() }
@@ -98,7 +100,7 @@ extension User {
     }
   }
 
-  /// Signs in again, as operations demand that fail with `requiresRecentLogin`.
+  /// Signs in again. Operations that fail with `requiresRecentLogin` succeed after that.
   ///
   /// - Parameters:
   ///   - credential: a credential of this user.

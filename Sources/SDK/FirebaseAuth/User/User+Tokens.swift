@@ -1,15 +1,15 @@
-// The user's ID token: getting, refreshing, reading.
+// Provides the user's ID token: gets it, refreshes it, and parses its claims.
 
 import FirebaseCore
 import Foundation
 
 extension User {
-  /// Gets the user's ID token, refreshing it if five minutes or less of its validity remain.
+  /// Gets the user's ID token. If five minutes or less of its validity remain, it is refreshed first.
   ///
-  /// - Parameter forceRefresh: whether to request a new token in any case, for instance to see new custom claims.
+  /// - Parameter forceRefresh: whether to always request a new token, for instance to get new custom claims.
   /// - Returns: the token, a JSON Web Token.
-  /// - Throws: `userDisabled`, `userNotFound`, `userTokenExpired` or `invalidUserToken`, after which the user is signed
-  ///   out; `networkError`; `keychainError`.
+  /// - Throws: `networkError`; `keychainError`; or `userDisabled`, `userNotFound`, `userTokenExpired` or
+  ///   `invalidUserToken`, which also sign the user out.
   public func getIDToken(forcingRefresh forceRefresh: Bool = false) async throws -> String {
     try await token(forcingRefresh: forceRefresh)
   }
@@ -19,7 +19,7 @@ extension User {
     try await token(forcingRefresh: forceRefresh)
   }
 
-  /// Gets the user's ID token, refreshing it if necessary.
+  /// Gets the user's ID token, and refreshes it first if necessary.
   public func getIDToken(completion: ((String?, (any Error)?) -> Void)?) {
     getIDTokenForcingRefresh(false, completion: completion)
   }
@@ -27,21 +27,22 @@ extension User {
   /// Gets the user's ID token.
   ///
   /// - Parameters:
-  ///   - forceRefresh: whether to request a new token in any case.
+  ///   - forceRefresh: whether to always request a new token.
   ///   - completion: receives the token or the error, on the main queue.
   public func getIDTokenForcingRefresh(_ forceRefresh: Bool, completion: ((String?, (any Error)?) -> Void)?) {
     complete(completion) { try await self.token(forcingRefresh: forceRefresh) }
   }
 
-  /// Gets the user's ID token with its claims, refreshing it if five minutes or less of its validity remain.
+  /// Gets the user's ID token with its claims. If five minutes or less of its validity remain, it is
+  /// refreshed first.
   ///
-  /// - Parameter forceRefresh: whether to request a new token in any case.
+  /// - Parameter forceRefresh: whether to always request a new token.
   /// - Throws: the errors of `getIDToken(forcingRefresh:)`, or `malformedJWT`.
   public func getIDTokenResult(forcingRefresh forceRefresh: Bool = false) async throws -> AuthTokenResult {
     try AuthTokenResult(parsing: try await token(forcingRefresh: forceRefresh))
   }
 
-  /// Gets the user's ID token with its claims, refreshing it if necessary.
+  /// Gets the user's ID token with its claims, and refreshes it first if necessary.
   public func getIDTokenResult(completion: ((AuthTokenResult?, (any Error)?) -> Void)?) {
     getIDTokenResult(forcingRefresh: false, completion: completion)
   }
@@ -49,7 +50,7 @@ extension User {
   /// Gets the user's ID token with its claims.
   ///
   /// - Parameters:
-  ///   - forcingRefresh: whether to request a new token in any case.
+  ///   - forcingRefresh: whether to always request a new token.
   ///   - completion: receives the token or the error, on the main queue.
   public func getIDTokenResult(
     forcingRefresh: Bool, completion: ((AuthTokenResult?, (any Error)?) -> Void)?
@@ -61,13 +62,13 @@ extension User {
 
   // MARK: Internal
 
-  /// The `Auth` to send requests through.
+  /// The `Auth` through which the user sends requests.
   func requireAuth() throws -> Auth {
     guard let auth else { throw AuthErrorCode.nullUser.error("The user is not signed in to an app.") }
     return auth
   }
 
-  /// Returns a token that is valid for some minutes.
+  /// Returns a token that stays valid for some minutes.
   func token(forcingRefresh: Bool) async throws -> String {
     let auth = try requireAuth()
     let tokens = record.tokens
@@ -81,7 +82,8 @@ extension User {
     let old = record.tokens
     do {
       var new = try await requestTokens(refreshToken: old.refreshToken, auth)
-      // The response may have waited long, for instance while the device slept.
+      // Reads the clock only now, because the response may have been delayed, for instance while the device
+      // slept.
       if let token = try? IDToken(new.idToken), let expiration = token.expiration,
         expiration.timeIntervalSince(auth.clock.now()) <= UserTokens.minimumValidity
       {
@@ -96,7 +98,7 @@ extension User {
 
   private func install(_ new: UserTokens, replacing old: UserTokens, _ auth: Auth) throws -> String {
     let current = change { record in
-      // Tokens of a sign-in or a change of password that happened meanwhile are newer.
+      // A sign-in or a change of the password may have stored newer tokens during the request.
       if record.tokens.refreshToken == old.refreshToken { record.tokens = new }
       return record.tokens
     }
@@ -114,7 +116,7 @@ extension User {
     return tokens
   }
 
-  /// Signs the user out after an error that means that the tokens will never be accepted again.
+  /// Signs the user out if the error means that the server will never accept the tokens again.
   func signOutIfInvalid(_ error: any Error) {
     switch AuthErrorCode(of: error) {
     case .userNotFound, .userDisabled, .invalidUserToken, .userTokenExpired: auth?.signOut(user: self)

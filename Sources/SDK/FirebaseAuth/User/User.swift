@@ -1,6 +1,7 @@
-// A user: the data of an account, and its tokens.
+// A user: the data of an account and its tokens.
 //
-// Invariant: the record changes under its lock only; operations that change the account run one after the other.
+// Invariant: the record changes only under its lock. Operations that change the account run one after
+// another.
 
 public import Foundation
 import FirebaseCore
@@ -8,7 +9,8 @@ import Locking
 
 /// A user who signed in.
 ///
-/// The object keeps its identity while its data changes, for instance by `reload()`. Safe to use from any thread.
+/// The object's identity stays the same when its data changes, for instance by `reload()`. Safe to use from
+/// any thread.
 open class User: NSObject, UserInfo, NSSecureCoding, @unchecked Sendable {
   // SAFETY: the record and the weak reference are behind locks; everything else is a constant.
   private struct Owner {
@@ -31,14 +33,14 @@ open class User: NSObject, UserInfo, NSSecureCoding, @unchecked Sendable {
 
   var record: UserRecord { guardedRecord.withLock { $0 } }
 
-  /// The `Auth` with which the user signed in; nil if it was released, or the user was decoded.
+  /// The `Auth` with which the user signed in; nil if it was released, or if the user was decoded.
   var auth: Auth? { owner.withLock { $0.auth } }
 
   var tokenState: TokenState {
     guardedRecord.withLock { TokenState(userID: $0.uid, token: $0.tokens.idToken) }
   }
 
-  /// Lets the user send requests through an `Auth`.
+  /// Sets the `Auth` through which the user sends requests.
   func attach(to auth: Auth) {
     owner.withLock { $0.auth = auth }
   }
@@ -48,7 +50,7 @@ open class User: NSObject, UserInfo, NSSecureCoding, @unchecked Sendable {
     try guardedRecord.withLock(body)
   }
 
-  /// The object that shares refreshes between callers.
+  /// The object that shares token refreshes between callers.
   var tokenRefresher: TokenRefresher {
     refresher.withLock { refresher in
       if let refresher { return refresher }
@@ -65,17 +67,17 @@ open class User: NSObject, UserInfo, NSSecureCoding, @unchecked Sendable {
 
   /// Always `Firebase`.
   open var providerID: String { "Firebase" }
-  /// The user's id, unique in the project.
+  /// The user's ID, which is unique in the project.
   open var uid: String { record.uid }
   /// The name to display.
   open var displayName: String? { record.displayName }
-  /// The address of a picture.
+  /// The URL of a picture.
   open var photoURL: URL? { record.photoURL }
   /// The e-mail address.
   open var email: String? { record.email }
   /// The phone number, with a plus sign and the country code.
   open var phoneNumber: String? { record.phoneNumber }
-  /// Whether the user signed in anonymously and has no credential yet.
+  /// Whether the user signed in anonymously and has not linked a credential.
   public internal(set) var isAnonymous: Bool {
     get { record.isAnonymous }
     set { change { $0.isAnonymous = newValue } }
@@ -85,9 +87,9 @@ open class User: NSObject, UserInfo, NSSecureCoding, @unchecked Sendable {
     get { record.isEmailVerified }
     set { change { $0.isEmailVerified = newValue } }
   }
-  /// The profiles at the identity providers with which the user can sign in.
+  /// The user's profiles at the identity providers with which the user can sign in.
   open var providerData: [any UserInfo] { record.providers.map(ProviderUserInfo.init) }
-  /// When the account was created, and when the user signed in.
+  /// The times at which the account was created and the user last signed in.
   public var metadata: UserMetadata {
     let record = record
     return UserMetadata(creationDate: record.creationDate, lastSignInDate: record.lastSignInDate)
@@ -107,12 +109,13 @@ open class User: NSObject, UserInfo, NSSecureCoding, @unchecked Sendable {
   /// Always true.
   public static var supportsSecureCoding: Bool { true }
 
-  /// Encodes the account and its tokens: a reader of the archive can act as the user.
+  /// Encodes the account and its tokens. Anyone who can read the archive can act as the user.
   public func encode(with coder: NSCoder) {
     coder.encodeValue(record)
   }
 
-  /// Decodes a user, which `Auth.updateCurrentUser(_:)` can sign in. Returns nil for an archive of another type.
+  /// Decodes a user. `Auth.updateCurrentUser(_:)` can make it the current user. Returns nil for an archive of
+  /// another type.
   public required init?(coder: NSCoder) {
     guard let record = coder.decodeValue(UserRecord.self) else { return nil }
     guardedRecord = Guarded(record)

@@ -1,16 +1,16 @@
-// The data that identity providers have of a user.
+// User info: the data about a user at identity providers.
 
 public import Foundation
 
-/// The profile of a user at one identity provider, or the user's account itself.
+/// The profile of a user at one identity provider, or the user's Firebase account.
 public protocol UserInfo: NSObjectProtocol {
-  /// The provider's id, such as `google.com`; `Firebase` for the account itself.
+  /// The provider's ID, such as `google.com`; `Firebase` for the Firebase account.
   var providerID: String { get }
-  /// The user's id at the provider.
+  /// The user's ID at the provider.
   var uid: String { get }
   /// The name to display.
   var displayName: String? { get }
-  /// The address of a picture.
+  /// The URL of a picture.
   var photoURL: URL? { get }
   /// The e-mail address.
   var email: String? { get }

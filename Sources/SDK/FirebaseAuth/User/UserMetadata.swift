@@ -1,13 +1,13 @@
-// The dates of an account.
+// User metadata: the dates of an account.
 
 public import Foundation
 
-/// When an account was created, and when its user signed in.
+/// The times at which an account was created and its user last signed in.
 open class UserMetadata: NSObject, NSSecureCoding, @unchecked Sendable {
   // SAFETY: both properties are constants.
-  /// When the user last signed in; nil if the server did not state it.
+  /// The time at which the user last signed in; nil if the server did not send it.
   public let lastSignInDate: Date?
-  /// When the account was created; nil if the server did not state it.
+  /// The time at which the account was created; nil if the server did not send it.
   public let creationDate: Date?
 
   init(creationDate: Date?, lastSignInDate: Date?) {

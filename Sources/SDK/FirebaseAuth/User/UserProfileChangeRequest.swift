@@ -1,12 +1,13 @@
-// A change of a user's name and picture.
+// A profile change request: changes a user's name and picture.
 
 public import Foundation
 import FirebaseCore
 import Locking
 
-/// Changes the profile of a user: set the properties, then commit.
+/// Changes the profile of a user. The app sets the properties and then commits.
 ///
-/// Properties that were not set keep their values on the server; those set to nil are deleted there.
+/// On the server, properties that were not set keep their values, and properties that were set to nil are
+/// deleted.
 open class UserProfileChangeRequest: NSObject, @unchecked Sendable {
   // SAFETY: the changes are behind a lock.
   private struct Changes {
@@ -23,13 +24,13 @@ open class UserProfileChangeRequest: NSObject, @unchecked Sendable {
     super.init()
   }
 
-  /// The name to display. Stops the program when it is set after the commit.
+  /// The name to display. Setting it after the commit stops the program.
   open var displayName: String? {
     get { changes.withLock { $0.displayName ?? nil } ?? user.displayName }
     set { edit { $0.displayName = .some(newValue) } }
   }
 
-  /// The address of a picture. Stops the program when it is set after the commit.
+  /// The URL of a picture. Setting it after the commit stops the program.
   open var photoURL: URL? {
     get { changes.withLock { $0.photoURL ?? nil } ?? user.photoURL }
     set { edit { $0.photoURL = .some(newValue) } }
@@ -48,7 +49,7 @@ open class UserProfileChangeRequest: NSObject, @unchecked Sendable {
 
   /// Sends the changes.
   ///
-  /// Stops the program when it is called a second time.
+  /// Stops the program if it is called a second time.
   ///
   /// - Throws: the errors of the request, such as `networkError`.
   open func commitChanges() async throws {

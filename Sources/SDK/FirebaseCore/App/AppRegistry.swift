@@ -2,16 +2,16 @@
 
 import Locking
 
-/// The apps that exist now.
+/// The configured apps that were not deleted.
 struct AppRegistry {
   static let shared = Guarded(AppRegistry())
 
   static let defaultName = "__FIRAPP_DEFAULT"
 
-  /// Nil until the first app was configured.
+  /// The apps by name; nil until the first app was configured.
   private(set) var apps: [String: FirebaseApp]?
 
-  /// Adds an app; false when the name is taken.
+  /// Adds an app. Returns false if its name is in use.
   mutating func add(_ app: FirebaseApp) -> Bool {
     guard apps?[app.name] == nil else { return false }
     apps = apps ?? [:]
@@ -19,14 +19,14 @@ struct AppRegistry {
     return true
   }
 
-  /// Removes an app; false when it was no longer there.
+  /// Removes an app. Returns false if it was removed before.
   mutating func remove(_ app: FirebaseApp) -> Bool {
     guard apps?[app.name] === app else { return false }
     apps?[app.name] = nil
     return true
   }
 
-  /// Whether a name is valid for an app: letters, digits, hyphens and underscores.
+  /// Whether an app may have a name: it may contain letters, digits, hyphens and underscores.
   static func isLegal(_ name: String) -> Bool {
     !name.isEmpty
       && name.utf8.allSatisfy { byte in

@@ -1,11 +1,11 @@
-// An app: one set of options under one name, the root of every product.
+// An app: one set of options with a name. All Firebase products are created for an app.
 //
-// Invariant: an app's options never change, and deleting an app shuts down the products that use it.
+// Invariant: an app's options never change. Deleting an app shuts down the products that use it.
 
 public import Foundation
 import Locking
 
-/// The entry point to Firebase: one set of options under one name.
+/// The entry point to Firebase: one set of options with a name.
 ///
 /// ```swift
 /// let options = FirebaseOptions(googleAppID: "1:1234567890:ios:0123456789abcdef", gcmSenderID: "1234567890")
@@ -29,7 +29,7 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
   /// The source of ID tokens, for FirebaseAuth. Other products use `authTokens`.
   package let authTokenSource = TokenSource()
 
-  /// The source of App Check tokens; it has no token until a provider is registered.
+  /// The source of App Check tokens. It has no tokens until a provider is registered.
   package let appCheckTokens = TokenSource()
 
   /// The app's name; `__FIRAPP_DEFAULT` for the default app.
@@ -43,7 +43,7 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
 
   /// Configures the default app from `GoogleService-Info.plist`.
   ///
-  /// Stops the program when no usable file is found, or when the default app exists already.
+  /// Stops the program if no valid file is found, or if the default app is already configured.
   open class func configure() {
     guard let options = FirebaseOptions.defaultOptions() else {
       usageException(
@@ -56,16 +56,16 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
 
   /// Configures the default app.
   ///
-  /// Stops the program when the default app exists already or the application id is malformed. The
+  /// Stops the program if the default app is already configured, or if the application ID is malformed. The
   /// options must not be changed afterwards.
   open class func configure(options: FirebaseOptions) {
     register(name: AppRegistry.defaultName, options: options)
   }
 
-  /// Configures a further app with a name.
+  /// Configures an additional app with a name.
   ///
-  /// Stops the program when the name is in use, is empty, or contains other characters than letters, digits,
-  /// `-` and `_`. Also stops it when the application id is malformed.
+  /// Stops the program if the name is in use, is empty, or contains characters other than letters, digits,
+  /// `-` and `_`. A malformed application ID also stops the program.
   open class func configure(name: String, options: FirebaseOptions) {
     guard !name.isEmpty else {
       usageException("com.firebase.core", "Neither name nor options can be empty")
@@ -85,10 +85,10 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
         "Configuration fails. It may be caused by an invalid GOOGLE_APP_ID '\(options.googleAppID)'; "
           + "it looks like 1:1234567890:ios:0123456789abcdef")
     }
-    let own = FirebaseOptions(values: options.values)
-    own.freeze()
+    let copy = FirebaseOptions(values: options.values)
+    copy.freeze()
     options.freeze()
-    let app = FirebaseApp(name: name, options: own)
+    let app = FirebaseApp(name: name, options: copy)
     guard AppRegistry.shared.withLock({ $0.add(app) }) else {
       let which = name == AppRegistry.defaultName ? "Default app" : "App named \(name)"
       usageException("com.firebase.core", "\(which) has already been configured.")
@@ -98,7 +98,7 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
       userInfo: [
         "FIRAppNameKey": name,
         "FIRAppIsDefaultAppKey": NSNumber(value: name == AppRegistry.defaultName),
-        "FIRGoogleAppIDKey": own.googleAppID,
+        "FIRGoogleAppIDKey": copy.googleAppID,
       ])
   }
 
@@ -115,7 +115,7 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
     return app
   }
 
-  /// The app of that name, or nil when there is none.
+  /// The app with a name; nil if there is none.
   @discardableResult
   open class func app(name: String) -> FirebaseApp? {
     let app = AppRegistry.shared.withLock { $0.apps?[name] }
@@ -125,21 +125,21 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
     return app
   }
 
-  /// All apps by name; nil before the first was configured.
+  /// All apps by name; nil before the first app was configured.
   open class var allApps: [String: FirebaseApp]? {
     AppRegistry.shared.withLock { $0.apps }
   }
 
-  /// Deletes the app: products shut down what they hold for it and the name becomes free.
+  /// Deletes the app. The products release their resources for the app, and its name becomes available.
   ///
-  /// - Parameter completion: receives false when the app had been deleted before.
+  /// - Parameter completion: receives false if the app was deleted before.
   open func delete(_ completion: @escaping @Sendable (Bool) -> Void) {
     completion(remove())
   }
 
-  /// Deletes the app: products shut down what they hold for it and the name becomes free.
+  /// Deletes the app. The products release their resources for the app, and its name becomes available.
   ///
-  /// - Returns: false when the app had been deleted before.
+  /// - Returns: false if the app was deleted before.
   @discardableResult
   open func delete() async -> Bool {
     remove()
@@ -156,8 +156,8 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
     return true
   }
 
-  /// Registers an action that shuts down a product when the app is deleted. It runs at once if the app was deleted
-  /// before. Products call this once per instance.
+  /// Registers an action that shuts down a product when the app is deleted. If the app was already deleted,
+  /// the action runs immediately. Products call this once for each instance.
   package func onDelete(_ action: @escaping @Sendable () -> Void) {
     let isDeleted = state.withLock { state in
       if !state.isDeleted { state.teardown.append(action) }
@@ -166,8 +166,8 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
     if isDeleted { action() }
   }
 
-  /// The ID tokens of the user who is signed in to this app. The first access starts FirebaseAuth if the program links
-  /// it, so that a user of the previous run is signed in again.
+  /// The ID tokens of the signed-in user. The first access starts FirebaseAuth if the program links it, so
+  /// that a user of the previous run is signed in again.
   package var authTokens: TokenSource {
     let isFirst = state.withLock { state in
       defer { state.hasStartedAuth = true }
@@ -185,7 +185,7 @@ open class FirebaseApp: NSObject, @unchecked Sendable {
     FirebaseOptions(values: configuration.values)
   }
 
-  /// Whether products may collect diagnostic data by default; no product of this SDK collects any.
+  /// Whether products may collect diagnostic data by default. The products of this SDK collect no data.
   open var isDataCollectionDefaultEnabled: Bool {
     get { state.withLock { $0.isDataCollectionDefaultEnabled } }
     set { state.withLock { $0.isDataCollectionDefaultEnabled = newValue } }

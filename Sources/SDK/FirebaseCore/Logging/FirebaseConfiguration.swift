@@ -1,24 +1,24 @@
-// The configuration of the process, independent of apps.
+// The Firebase configuration of the process, which is independent of apps.
 
 public import Foundation
 import Locking
 
-/// Settings shared by all apps of the process.
+/// The settings that all apps of the process share.
 open class FirebaseConfiguration: NSObject, @unchecked Sendable {
   // Safe to share: the only state is behind a lock.
   private static let instance = FirebaseConfiguration()
 
   private let level = Guarded(FirebaseLoggerLevel.notice)
 
-  /// The one configuration of the process.
+  /// The configuration of the process.
   open class var shared: FirebaseConfiguration { instance }
 
-  /// Sets how much every Firebase product prints to standard error.
+  /// Sets the minimum level of messages that Firebase products log to standard error.
   open func setLoggerLevel(_ loggerLevel: FirebaseLoggerLevel) {
     level.withLock { $0 = loggerLevel }
   }
 
-  /// How much every Firebase product prints; `.notice` unless set.
+  /// The minimum level of messages that Firebase products log; `.notice` by default.
   @discardableResult
   open func loggerLevel() -> FirebaseLoggerLevel {
     level.withLock { $0 }

@@ -1,12 +1,13 @@
-// Logs the products' messages to standard error, one line each, filtered by the level of FirebaseConfiguration.
+// The Firebase logger: logs messages to standard error, one line each, filtered by the level of
+// FirebaseConfiguration.
 //
 // Invariant: at the default level, every message at `.warning` or above is logged.
 
 import Foundation
 
-/// Prints the SDK's own messages.
+/// Logs the messages of the SDK.
 package enum FirebaseLogger {
-  /// Prints one line to standard error if the configured level permits it.
+  /// Logs one line to standard error if the configured level allows it.
   package static func log(
     _ level: FirebaseLoggerLevel, service: String, _ message: @autoclosure () -> String
   ) {

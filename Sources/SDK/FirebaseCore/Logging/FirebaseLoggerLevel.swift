@@ -1,6 +1,6 @@
-// The log level of the SDK. The raw values are those of Apple's SDK.
+// The log level of the SDK. The raw values are those of Google's SDK.
 
-/// How important a message of the SDK must be to be printed.
+/// The importance of a message. A message is logged if its importance is at least the configured level.
 public enum FirebaseLoggerLevel: Int, Sendable {
   /// A failure that the app must handle.
   case error = 3
@@ -10,12 +10,12 @@ public enum FirebaseLoggerLevel: Int, Sendable {
   case notice = 5
   /// Details of normal operation.
   case info = 6
-  /// Everything, for finding faults.
+  /// Everything, for debugging.
   case debug = 7
 
-  /// The least talkative level.
+  /// The level with the fewest messages.
   public static var min: FirebaseLoggerLevel { .error }
 
-  /// The most talkative level.
+  /// The level with the most messages.
   public static var max: FirebaseLoggerLevel { .debug }
 }

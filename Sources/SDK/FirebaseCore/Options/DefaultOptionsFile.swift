@@ -1,10 +1,10 @@
-// Finds the options file for `FirebaseApp.configure()`. On Apple's platforms it is in the app's bundle; on Linux it is
-// next to the executable or in the working directory.
+// Finds the default options file for `FirebaseApp.configure()`. On Apple's platforms it is in the app's
+// bundle. On Linux it is in the folder of the executable or in the working directory.
 
 import Foundation
 
 enum DefaultOptionsFile {
-  /// The paths at which a `GoogleService-Info.plist` is looked for, best first.
+  /// The possible paths of `GoogleService-Info.plist`, in the order in which they are tried.
   static var candidates: [String] {
     let bundles = [Bundle.main] + Bundle.allBundles
     var paths = bundles.compactMap { $0.path(forResource: "GoogleService-Info", ofType: "plist") }

@@ -1,16 +1,16 @@
-// The options of an app, which select its project.
+// The options of an app, which identify its Firebase project.
 //
 // Invariant: the options of a configured app do not change; `FirebaseApp.options` returns copies.
 
 public import Foundation
 import Locking
 
-/// Which Firebase project an app belongs to.
+/// The options that identify the Firebase project of an app.
 ///
-/// Made from the values of the console, from a `GoogleService-Info.plist`, or by
+/// An app makes them from the values of the Firebase console, from a `GoogleService-Info.plist`, or with
 /// `defaultOptions()`. A copy is independent of its original.
 open class FirebaseOptions: NSObject, NSCopying, @unchecked Sendable {
-  // Safe to share: both fields of the state are behind one lock.
+  // Safe to share: all state is behind one lock.
   private struct State {
     var values: OptionValues
     var isFrozen = false
@@ -26,7 +26,7 @@ open class FirebaseOptions: NSObject, NSCopying, @unchecked Sendable {
   /// Makes options from the two identifiers that every app has.
   ///
   /// - Parameters:
-  ///   - googleAppID: the application id, such as `1:1234567890:ios:0123456789abcdef`.
+  ///   - googleAppID: the application ID, such as `1:1234567890:ios:0123456789abcdef`.
   ///   - gcmSenderID: the project number.
   public convenience init(googleAppID: String, gcmSenderID GCMSenderID: String) {
     var values = OptionValues(googleAppID: googleAppID, gcmSenderID: GCMSenderID)
@@ -34,22 +34,22 @@ open class FirebaseOptions: NSObject, NSCopying, @unchecked Sendable {
     self.init(values: values)
   }
 
-  /// Reads options from a property list such as `GoogleService-Info.plist`.
+  /// Reads options from a property list file such as `GoogleService-Info.plist`.
   ///
-  /// Returns nil when the file does not exist or holds no dictionary.
+  /// Returns nil if the file does not exist or does not contain a dictionary.
   public convenience init?(contentsOfFile plistPath: String) {
     guard let values = OptionValues(propertyListAt: plistPath) else {
       FirebaseLogger.log(
-        .error, service: "Core", "The file '\(plistPath)' is missing or is no property list of options")
+        .error, service: "Core", "The file '\(plistPath)' is missing or is not a property list of options")
       return nil
     }
     self.init(values: values)
   }
 
-  /// The options of the app's own `GoogleService-Info.plist`, or nil without a usable file.
+  /// The options of the app's `GoogleService-Info.plist`; nil if no valid file is found.
   ///
-  /// The search covers the main bundle and the other bundles of the process. Where apps have no bundle, it
-  /// covers the folder of the executable and the working directory.
+  /// The search includes the main bundle and the other bundles of the process. On platforms where apps have
+  /// no bundle, it includes the folder of the executable and the working directory.
   @discardableResult
   open class func defaultOptions() -> FirebaseOptions? {
     for path in DefaultOptionsFile.candidates where FileManager.default.fileExists(atPath: path) {
@@ -58,7 +58,7 @@ open class FirebaseOptions: NSObject, NSCopying, @unchecked Sendable {
     return nil
   }
 
-  /// The key that identifies the app to Google's APIs; nil when there is none.
+  /// The key that identifies the app to Google's APIs; nil if there is none.
   open var apiKey: String? {
     get { values.apiKey }
     set { edit("apiKey") { $0.apiKey = newValue } }
@@ -70,7 +70,7 @@ open class FirebaseOptions: NSObject, NSCopying, @unchecked Sendable {
     set { edit("bundleID") { $0.bundleID = newValue } }
   }
 
-  /// The OAuth client that signs users in with Google.
+  /// The OAuth client ID for signing in with Google.
   open var clientID: String? {
     get { values.clientID }
     set { edit("clientID") { $0.clientID = newValue } }
@@ -82,13 +82,13 @@ open class FirebaseOptions: NSObject, NSCopying, @unchecked Sendable {
     set { edit("gcmSenderID") { $0.gcmSenderID = newValue } }
   }
 
-  /// The project's id, such as `demo-app`.
+  /// The project's ID, such as `demo-app`.
   open var projectID: String? {
     get { values.projectID }
     set { edit("projectID") { $0.projectID = newValue } }
   }
 
-  /// The application id, `version:number:platform:fingerprint`.
+  /// The application ID, `version:number:platform:fingerprint`.
   open var googleAppID: String {
     get { values.googleAppID }
     set { edit("googleAppID") { $0.googleAppID = newValue } }
@@ -106,13 +106,13 @@ open class FirebaseOptions: NSObject, NSCopying, @unchecked Sendable {
     set { edit("storageBucket") { $0.storageBucket = newValue } }
   }
 
-  /// The app group through which an app and its extensions share a keychain on Apple platforms.
+  /// The app group with which an app and its extensions share a keychain on Apple's platforms.
   open var appGroupID: String? {
     get { values.appGroupID }
     set { edit("appGroupID") { $0.appGroupID = newValue } }
   }
 
-  /// Returns an independent copy, which may be changed.
+  /// Returns an independent copy, which can be changed.
   open func copy(with zone: NSZone? = nil) -> Any {
     FirebaseOptions(values: values)
   }
@@ -123,7 +123,7 @@ open class FirebaseOptions: NSObject, NSCopying, @unchecked Sendable {
     return values == other.values
   }
 
-  /// Hashes the values, as `isEqual(_:)` compares them.
+  /// Hashes the values that `isEqual(_:)` compares.
   open override var hash: Int {
     values.hashValue
   }
@@ -132,7 +132,7 @@ open class FirebaseOptions: NSObject, NSCopying, @unchecked Sendable {
     state.withLock { $0.values }
   }
 
-  /// Makes the options constant: every later change stops the program.
+  /// Makes the options constant. Later changes stop the program.
   func freeze() {
     state.withLock { $0.isFrozen = true }
   }

@@ -19,7 +19,7 @@ struct OptionValues: Hashable, Sendable {
     self.gcmSenderID = gcmSenderID
   }
 
-  /// Reads a property list; nil if the file is absent or not a dictionary.
+  /// Reads a property list file. Returns nil if the file does not exist or does not contain a dictionary.
   init?(propertyListAt path: String) {
     guard let data = FileManager.default.contents(atPath: path),
       let list = try? PropertyListSerialization.propertyList(from: data, options: [], format: nil),
@@ -36,10 +36,10 @@ struct OptionValues: Hashable, Sendable {
     storageBucket = values["STORAGE_BUCKET"] as? String
   }
 
-  /// Whether the application id has the form `version:number:platform:fingerprint`.
+  /// Whether the application ID has the form `version:number:platform:fingerprint`.
   ///
-  /// Only version 1 is known in detail. An id of another version is accepted if it begins with a number and a
-  /// colon.
+  /// This form is checked completely only for version 1. An ID of another version is accepted if it begins
+  /// with a number and a colon.
   var hasWellFormedAppID: Bool {
     let parts = googleAppID.split(separator: ":", omittingEmptySubsequences: false)
     guard parts.count > 1, let version = Int(parts[0]), version > 0 else { return false }

@@ -1,8 +1,8 @@
-// Exponential backoff: how long to wait before the next attempt.
+// Exponential backoff: the delay before the next attempt.
 //
-// Invariant: the first attempt after a reset is immediate. Later delays grow by `factor` from `initial` up to
-// `maximum`. Each is multiplied by a random number from `jitter`, so that many clients do not reconnect at
-// the same time.
+// Invariant: the first attempt after a reset has no delay. Later delays grow by `factor` from `initial` up to
+// `maximum`. Each is multiplied by a random number from `jitter`, so that clients do not reconnect at the
+// same time.
 
 /// Exponential backoff with jitter. Delays have the unit of ``initial``.
 package struct Backoff: Sendable {
@@ -15,12 +15,12 @@ package struct Backoff: Sendable {
   private var base = 0.0
   private var random: SplitMix
 
-  /// Creates a backoff whose first delay is zero.
+  /// Makes a backoff whose first delay is zero.
   ///
   /// - Parameters:
   ///   - initial: the second delay, before jitter.
-  ///   - maximum: the longest delay, before jitter.
-  ///   - factor: the ratio of one delay to the delay before.
+  ///   - maximum: the maximum delay, before jitter.
+  ///   - factor: the ratio of a delay to the previous delay.
   ///   - jitter: the range of the random factors.
   ///   - seed: the seed of the random factors.
   package init(
@@ -33,10 +33,10 @@ package struct Backoff: Sendable {
     random = SplitMix(seed: seed)
   }
 
-  /// Makes the next attempt immediate.
+  /// Sets the next delay to zero.
   package mutating func reset() { base = 0 }
 
-  /// Makes the next delay the longest.
+  /// Sets the next delay to the maximum.
   package mutating func useMaximum() { base = maximum }
 
   /// Returns the delay before the next attempt.

@@ -1,4 +1,4 @@
-// The version that this SDK reports about itself.
+// The Firebase version: the version of this SDK.
 
 /// The version of this SDK, such as `0.1.0`.
 public func FirebaseVersion() -> String {

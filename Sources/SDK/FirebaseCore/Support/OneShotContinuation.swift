@@ -1,11 +1,11 @@
-// Bridges callbacks to async functions.
+// The one-shot continuation: bridges callbacks to async functions.
 //
-// Invariant: the waiting task resumes exactly once: with the first result, or with the fallback when every callback
-// that could give a result was released.
+// Invariant: the waiting task resumes exactly once. It resumes with the first result, or with the fallback
+// when all callbacks that could deliver a result were released.
 
 import Locking
 
-/// A continuation that callbacks resume. Later results are ignored.
+/// A continuation that callbacks resume. Only the first result counts.
 package final class OneShotContinuation<Value: Sendable>: Sendable {
   private let continuation: Guarded<CheckedContinuation<Value, Never>?>
   private let fallback: Value
@@ -17,7 +17,7 @@ package final class OneShotContinuation<Value: Sendable>: Sendable {
 
   deinit { resume(returning: fallback) }
 
-  /// Resumes the waiting task, unless it was resumed before.
+  /// Resumes the waiting task, unless it has already been resumed.
   package func resume(returning value: Value) {
     let resumed = continuation.withLock { continuation in
       defer { continuation = nil }
@@ -29,8 +29,8 @@ package final class OneShotContinuation<Value: Sendable>: Sendable {
   /// Waits for the first result.
   ///
   /// - Parameters:
-  ///   - fallback: the result when the continuation is released without one.
-  ///   - begin: starts the operation; its callbacks hold the continuation.
+  ///   - fallback: the result if the continuation is released without a result.
+  ///   - begin: starts the operation. The callbacks of the operation retain the continuation.
   package static func wait(
     fallback: Value, _ begin: (OneShotContinuation<Value>) -> Void
   ) async -> Value {

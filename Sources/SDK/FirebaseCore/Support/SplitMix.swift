@@ -1,10 +1,11 @@
-// SplitMix64: a small seeded generator for delays and ids, so that a run of a state machine can be repeated.
+// SplitMix64: a small seeded random number generator for delays and IDs, so that runs of a state machine can
+// be repeated.
 
-/// A small seeded generator of random numbers. Not for secrets.
+/// A small seeded random number generator. It must not be used for secrets.
 package struct SplitMix: RandomNumberGenerator, Sendable {
   private var state: UInt64
 
-  /// Creates a generator with a seed.
+  /// Makes a generator with a seed.
   package init(seed: UInt64) { state = seed }
 
   package mutating func next() -> UInt64 {

@@ -1,22 +1,22 @@
-// A point in time with nanosecond precision, shared by the products.
+// A timestamp: a point in time with nanosecond precision. All products use it.
 //
-// Invariant: `nanoseconds` is in 0 ..< 1,000,000,000 and the time in the years 1 to 9999. Every timestamp has exactly
-// one representation, and the server can store it.
+// Invariant: `nanoseconds` is in 0 ..< 1,000,000,000, and the time is in the years 1 to 9999. Every timestamp
+// has exactly one representation, and the server can store it.
 
 public import Foundation
 
 /// A point in time, independent of any time zone, with nanosecond precision.
 ///
-/// Valid from 0001-01-01T00:00:00Z to 9999-12-31T23:59:59.999999999Z; a value outside stops the
-/// program, as a programming error.
+/// Valid from 0001-01-01T00:00:00Z to 9999-12-31T23:59:59.999999999Z. Making a timestamp outside this range
+/// stops the program.
 public final class Timestamp: NSObject, NSCopying, Sendable {
   private static let earliest: Int64 = -62_135_596_800
   private static let latest: Int64 = 253_402_300_799
 
-  /// Whole seconds since 1970-01-01T00:00:00Z, rounded towards the past.
+  /// Whole seconds since 1970-01-01T00:00:00Z, rounded down.
   public let seconds: Int64
 
-  /// The fraction of the second in nanoseconds, 0 ..< 1,000,000,000; it always counts forward.
+  /// The nanoseconds after `seconds`, 0 ..< 1,000,000,000.
   public let nanoseconds: Int32
 
   /// Makes a timestamp from seconds since the epoch and the nanoseconds after that second.
@@ -43,24 +43,24 @@ public final class Timestamp: NSObject, NSCopying, Sendable {
     self.init(seconds: Int64(whole), nanoseconds: Int32(min(max(fraction, 0), 999_999_999)))
   }
 
-  /// Makes a timestamp of the present moment.
+  /// Makes a timestamp of the current time.
   public override convenience init() {
     self.init(date: Date())
   }
 
-  /// The same moment as a `Date`; nanoseconds beyond a date's precision are lost.
+  /// The same time as a `Date`. Nanoseconds beyond a date's precision are lost.
   public func dateValue() -> Date {
     Date(timeIntervalSince1970: Double(seconds) + Double(nanoseconds) / 1_000_000_000)
   }
 
-  /// Orders two timestamps in time.
+  /// Compares two timestamps by time.
   public func compare(_ other: Timestamp) -> ComparisonResult {
     let mine = (seconds, nanoseconds)
     let theirs = (other.seconds, other.nanoseconds)
     return mine == theirs ? .orderedSame : mine < theirs ? .orderedAscending : .orderedDescending
   }
 
-  /// Returns the timestamp itself, since it is immutable.
+  /// Returns the timestamp itself, because it is immutable.
   public func copy(with zone: NSZone? = nil) -> Any {
     self
   }
@@ -79,7 +79,7 @@ public final class Timestamp: NSObject, NSCopying, Sendable {
     return hasher.finalize()
   }
 
-  /// The form Apple's SDK prints.
+  /// The description in the format of Google's SDK.
   public override var description: String {
     "<FIRTimestamp: seconds=\(seconds) nanoseconds=\(nanoseconds)>"
   }

@@ -1,4 +1,4 @@
-// The observation of a token source by one product.
+// A token observation: one product observes a token source.
 
 import Locking
 

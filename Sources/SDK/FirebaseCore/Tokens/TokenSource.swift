@@ -1,22 +1,24 @@
-// A source of tokens for the products of one app: who is signed in, the token to send, and every change of both.
+// A token source for the products of one app: the signed-in user, the token to send, and every change of
+// both.
 //
-// A source exists for each app from the start, with or without a provider. A product may therefore observe it before
-// FirebaseAuth is used; it then receives the sign-in as a change.
+// Each app has its sources from the start, with or without a provider. Therefore a product may observe a
+// source before FirebaseAuth is used. It receives a later sign-in as a change.
 //
-// Invariant: each observer receives the current state first, then every change, in order and never concurrently.
-// `publish(_:)` returns after the delivery, so that an app's write after a sign-in belongs to the new user.
+// Invariant: each observer receives the current state first, and then every change, in order and never
+// concurrently. `publish(_:)` returns after the delivery, so that an app's write after a sign-in belongs to
+// the new user.
 
 import Dispatch
 import Locking
 
 /// The user and the token at one moment.
 package struct TokenState: Equatable, Sendable {
-  /// The user's id; nil when nobody is signed in. Always nil for App Check.
+  /// The user's ID; nil if no user is signed in. Always nil for App Check.
   package var userID: String?
-  /// The token. It may have expired: call `TokenSource.token(forcingRefresh:)` for the one to send.
+  /// The token. It may have expired. To get a valid token, call `TokenSource.token(forcingRefresh:)`.
   package var token: String?
 
-  /// The state without user and token.
+  /// The state without a user and a token.
   package static let signedOut = TokenState(userID: nil, token: nil)
 
   package init(userID: String?, token: String?) {
@@ -25,7 +27,7 @@ package struct TokenState: Equatable, Sendable {
   }
 }
 
-/// The tokens of one kind for the products of one app.
+/// The source of one type of tokens for the products of one app.
 ///
 /// ```swift
 /// let observation = app.authTokens.observe { state in
@@ -55,7 +57,7 @@ package final class TokenSource: Sendable {
 
   // MARK: For products that send tokens
 
-  /// The id of the signed-in user; nil when nobody is signed in.
+  /// The ID of the signed-in user; nil if no user is signed in.
   package var userID: String? { state.withLock { $0.latest.userID } }
 
   /// The latest state.
@@ -65,7 +67,8 @@ package final class TokenSource: Sendable {
   ///
   /// - Parameters:
   ///   - forcingRefresh: whether to request a new token, for instance after the server rejected the current one.
-  ///   - completion: receives the token, nil when nobody is signed in or no provider exists, or the provider's error.
+  ///   - completion: receives the token, nil without a signed-in user or without a provider, or the
+  ///     provider's error.
   package func token(
     forcingRefresh: Bool, completion: @escaping @Sendable (Result<String?, any Error>) -> Void
   ) {
@@ -76,7 +79,7 @@ package final class TokenSource: Sendable {
   /// Gets the token to send.
   ///
   /// - Parameter forcingRefresh: whether to request a new token, for instance after the server rejected the current one.
-  /// - Returns: the token; nil when nobody is signed in or no provider exists.
+  /// - Returns: the token; nil without a signed-in user or without a provider.
   /// - Throws: the provider's error, such as a network error of the refresh.
   package func token(forcingRefresh: Bool) async throws -> String? {
     try await withCheckedThrowingContinuation { continuation in
@@ -84,9 +87,10 @@ package final class TokenSource: Sendable {
     }
   }
 
-  /// Adds an observer. It receives the current state soon, then every change.
+  /// Adds an observer. It receives the current state soon after, and then every change.
   ///
-  /// A sign-in or sign-out waits until its observers return. They must neither block nor wait for a token.
+  /// A sign-in or sign-out waits until its observers return. An observer must not block, and must not wait
+  /// for a token.
   ///
   /// - Returns: the observation, which ends when it is cancelled or released.
   package func observe(_ observer: @escaping Observer) -> TokenObservation {
@@ -95,7 +99,7 @@ package final class TokenSource: Sendable {
       state.nextObserver += 1
       state.observers[number] = observer
       let latest = state.latest
-      // Enqueued under the lock, so that no change overtakes the first state.
+      // Enqueued under the lock, so that no change is delivered before the first state.
       queue.async { [weak self] in self?.deliver(latest, to: number) }
       return number
     }
@@ -107,13 +111,13 @@ package final class TokenSource: Sendable {
   }
 
   private func remove(_ number: Int) {
-    // The observer is released outside the lock: its captures may run code when they end.
+    // The observer is released outside the lock, because releasing its captures may run other code.
     _ = state.withLock { $0.observers.removeValue(forKey: number) }
   }
 
   // MARK: For providers
 
-  /// Installs the provider of this source, with its first state.
+  /// Registers the provider of this source, with its first state.
   package func register(_ provider: any TokenProvider, state first: TokenState) {
     state.withLock { $0.provider = provider }
     enqueue(first)
@@ -129,14 +133,16 @@ package final class TokenSource: Sendable {
     if isRemoved { enqueue(.signedOut) }
   }
 
-  /// Delivers a state to the observers, unless it equals the latest. Returns after the observers.
+  /// Delivers a state to the observers, unless it equals the latest state. Returns after the observers have
+  /// returned.
   package func publish(_ new: TokenState) {
     enqueue(new)
-    // An observer that publishes already runs on the queue. Its change is delivered after it returns.
+    // If an observer publishes, it already runs on the queue. Its change is delivered after the observer
+    // returns.
     if DispatchQueue.getSpecific(key: Self.queueOwner) != ObjectIdentifier(self) { queue.sync {} }
   }
 
-  /// Delivers a state to the observers soon, unless it equals the latest.
+  /// Delivers a state to the observers asynchronously, unless it equals the latest state.
   private func enqueue(_ new: TokenState) {
     state.withLock { state in
       guard state.latest != new else { return }

@@ -1,12 +1,14 @@
-// The errors of the cache on disk, which an app receives through ``Database/persistenceErrorHandler``.
+// The codes of the errors of the cache on disk. The app receives them through
+// ``Database/persistenceErrorHandler``.
 
-/// The domain of the errors of the cache on disk. Their codes are those of ``CachePersistenceError``.
+/// The domain of the errors of the cache on disk. The codes are those of ``CachePersistenceError``.
 public let DatabasePersistenceErrorDomain = "com.firebase.database.persistence"
 
 /// The code of an error of the cache on disk.
 public enum CachePersistenceError: Int, Sendable {
-  /// The file was damaged, was not a cache, or had an unknown version. It is renamed, and a new cache replaces it, which has
-  /// the pending writes that could be read. The description says whether pending writes are lost.
+  /// The file was damaged, was not a cache, or had an unknown version. The client renames it and creates a
+  /// new file with the pending writes that it could read. The description reports whether pending writes are
+  /// lost.
   case damaged = 1
   /// Another process uses the file. This process keeps everything in memory.
   case inUse = 2

@@ -1,8 +1,8 @@
-// The five kinds of events.
+// The types of events that an observer of data can receive.
 
 /// The kind of event that an observer receives.
 public enum DataEventType: Int, Sendable {
-  /// A child was added, or exists at the start.
+  /// A child was added, or existed when the observation began.
   case childAdded = 0
   /// A child was removed, or left the query's window.
   case childRemoved = 1

@@ -1,11 +1,11 @@
-// A snapshot of a value, for the app. Invariant: a snapshot never changes.
+// A data snapshot: the value of a location, as the app receives it. Invariant: a snapshot never changes.
 
 public import Foundation
 import RealtimeModel
 
 /// The value of a location at one moment.
 ///
-/// Immutable, and safe to hand between threads.
+/// Immutable, and safe to pass between threads.
 open class DataSnapshot: NSObject, @unchecked Sendable {
   // Safe to share: all stored properties are constants.
   let node: Node
@@ -30,7 +30,7 @@ open class DataSnapshot: NSObject, @unchecked Sendable {
     super.init()
   }
 
-  /// The snapshot of a location below, which may have no value.
+  /// The snapshot of a descendant location, which may have no value.
   ///
   /// - Parameter childPathString: keys joined by slashes.
   @discardableResult
@@ -41,7 +41,7 @@ open class DataSnapshot: NSObject, @unchecked Sendable {
       repository: repository)
   }
 
-  /// Whether there is a value at a location below.
+  /// Whether a descendant location has a value.
   @discardableResult
   open func hasChild(_ childPathString: String) -> Bool {
     !node.descendant(checked(childPathString, method: "hasChild:")).isEmpty

@@ -1,7 +1,7 @@
 // A database of an app: its settings, and the root of its references.
 //
-// Invariant: settings do not change after the first reference; there is one instance for an app, a server and a
-// namespace.
+// Invariant: settings do not change after the app has made the first reference. Each combination of an app, a
+// server and a namespace has one instance.
 
 public import Dispatch
 public import FirebaseCore
@@ -30,7 +30,7 @@ open class Database: NSObject, @unchecked Sendable {
     var callbackQueue = DispatchQueue.main
     var persistenceError: NSError?
     var persistenceErrorHandler: (@Sendable (any Error) -> Void)?
-    /// The data directory of the cache file; nil for the user's.
+    /// The directory below which the cache file is stored; nil for the user's data directory.
     var dataDirectory: URL?
     /// The device's clock, in milliseconds since 1970.
     var clock: @Sendable () -> Int64 = { Repository.milliseconds }
@@ -143,7 +143,7 @@ open class Database: NSObject, @unchecked Sendable {
     return app
   }
 
-  /// The instance that a reference belongs to.
+  /// The instance whose references use a repository.
   static func owner(of repository: Repository) -> Database {
     let owner = instances.withLock { instances in
       instances.values.first { database in database.state.withLock { $0.repository === repository } }
@@ -159,10 +159,10 @@ open class Database: NSObject, @unchecked Sendable {
 
   // MARK: Settings
 
-  /// Connects to an emulator or to a server without TLS, and keeps the database's name.
+  /// Connects to an emulator or to another server without TLS. The database's name stays the same.
   ///
-  /// To be called before the first reference is made; later it stops the program, as an empty host
-  /// does.
+  /// The app calls it before it makes the first reference. A later call, like an empty host, stops the
+  /// program.
   open func useEmulator(withHost host: String, port: Int) {
     guard !host.isEmpty else {
       usageException("NSInvalidArgumentException", "Cannot connect to an empty host.")
@@ -179,26 +179,26 @@ open class Database: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Whether the cache and the pending writes survive the end of the program. To be set before the first reference is
-  /// made.
+  /// Whether the cache and the pending writes survive the end of the program. The app sets it before it makes
+  /// the first reference.
   ///
   /// Both are stored in one file below the user's data directory (`XDG_DATA_HOME` on Linux, Application Support on
   /// Apple's platforms), which only its owner can read. One process at a time can use a file. Failures of the file never
   /// stop the program: see ``persistenceErrorHandler``.
   ///
-  /// A local write is stored before its events arrive. It then survives the end of the process, and a power cut as soon
-  /// as the file is synced in the background. Completions of writes do not survive, and neither do transactions and
-  /// onDisconnect operations.
+  /// A local write is stored before its events arrive. From then on it survives the end of the process. It
+  /// also survives a power cut as soon as the file is synced in the background. Completions of writes,
+  /// transactions and onDisconnect operations do not survive the end of the process.
   open var isPersistenceEnabled: Bool {
     get { state.withLock { $0.isPersistenceEnabled } }
     set { change("isPersistenceEnabled", "FIRDatabaseAlreadyInUse") { $0.isPersistenceEnabled = newValue } }
   }
 
-  /// The size in bytes up to which the cache on disk may grow, 1 MiB to 100 MiB; 10 MiB unless set. To be set before
-  /// the first reference is made.
+  /// The size in bytes up to which the cache on disk may grow: 1 MiB to 100 MiB, by default 10 MiB. The app
+  /// sets it before it makes the first reference.
   ///
-  /// Above it the least recently used data is removed. Data that is observed or kept synchronized is never removed, so
-  /// that the cache may exceed the size.
+  /// Above this size the least recently used data is removed. Observed and synchronized data is never
+  /// removed, so the cache may exceed the size.
   open var persistenceCacheSizeBytes: UInt {
     get { state.withLock { $0.cacheSize } }
     set {
@@ -217,10 +217,11 @@ open class Database: NSObject, @unchecked Sendable {
   /// The last failure of the cache on disk, in ``DatabasePersistenceErrorDomain``; nil if there was none.
   open var persistenceError: (any Error)? { state.withLock { $0.persistenceError } }
 
-  /// Receives the failures of the cache on disk, on the callback queue. To be set before the first reference is made.
+  /// Receives the failures of the cache on disk, on the callback queue. The app sets it before it makes the
+  /// first reference.
   ///
-  /// The errors are in ``DatabasePersistenceErrorDomain``, and their codes are those of ``CachePersistenceError``. The
-  /// database continues after each: with a new file, or in memory only.
+  /// The errors are in ``DatabasePersistenceErrorDomain``, and their codes are those of
+  /// ``CachePersistenceError``. After each error the database continues with a new file, or in memory only.
   open var persistenceErrorHandler: (@Sendable (any Error) -> Void)? {
     get { state.withLock { $0.persistenceErrorHandler } }
     set {
@@ -228,7 +229,7 @@ open class Database: NSObject, @unchecked Sendable {
     }
   }
 
-  /// The data directory of the cache file, for tests; nil for the user's.
+  /// The directory below which the cache file is stored, for tests; nil for the user's data directory.
   var dataDirectory: URL? {
     get { state.withLock { $0.dataDirectory } }
     set { change("dataDirectory", "FIRDatabaseAlreadyInUse") { $0.dataDirectory = newValue } }
@@ -240,8 +241,8 @@ open class Database: NSObject, @unchecked Sendable {
     set { change("clock", "FIRDatabaseAlreadyInUse") { $0.clock = newValue } }
   }
 
-  /// The queue on which events and completions arrive; the main queue unless set. To be set before the
-  /// first reference is made.
+  /// The queue on which events and completions arrive; by default the main queue. The app sets it before it
+  /// makes the first reference.
   open var callbackQueue: DispatchQueue {
     get { state.withLock { $0.callbackQueue } }
     set { change("callbackQueue", "FIRDatabaseAlreadyInUse") { $0.callbackQueue = newValue } }
@@ -302,7 +303,7 @@ open class Database: NSObject, @unchecked Sendable {
     if let handler { queue.async { handler(error) } }
   }
 
-  /// The root.
+  /// The root of the database.
   @discardableResult
   open func reference() -> DatabaseReference {
     DatabaseReference(repository: repository, path: .root)
@@ -315,18 +316,18 @@ open class Database: NSObject, @unchecked Sendable {
     return DatabaseReference(repository: repository, path: path)
   }
 
-  /// A location by its URL, which must be of this database.
+  /// The location of a URL, which must belong to this database.
   @discardableResult
   open func reference(fromURL databaseUrl: String) -> DatabaseReference {
     guard let (endpoint, keys) = DatabaseEndpoint.parse(databaseUrl) else {
       usageException("InvalidDatabaseURL", "The database URL '\(databaseUrl)' cannot be parsed")
     }
-    let own = state.withLock { $0.endpoint }
-    if own.hasHostPerDatabase, endpoint.host != own.host {
+    let configured = state.withLock { $0.endpoint }
+    if configured.hasHostPerDatabase, endpoint.host != configured.host {
       usageException(
         "InvalidDatabaseURL",
         "Invalid URL (\(databaseUrl)) passed to reference(fromURL:). URL was expected to match configured Database URL: "
-          + own.url)
+          + configured.url)
     }
     let path = PathRules.reference(
       "/" + keys.joined(separator: "/"), below: .root, method: "referenceFromURL:")
@@ -335,12 +336,13 @@ open class Database: NSObject, @unchecked Sendable {
 
   // MARK: The connection
 
-  /// Cancels every write that the server has not acknowledged; their completions get an error.
+  /// Cancels every write that the server has not acknowledged. The completions of these writes receive an
+  /// error.
   open func purgeOutstandingWrites() {
     repository.enqueue { $0.purgeOutstandingWrites() }
   }
 
-  /// Closes the connection until `goOnline()`; writes and observers continue locally.
+  /// Closes the connection until `goOnline()`. Writes and observers continue locally.
   open func goOffline() {
     repository.goOffline()
   }

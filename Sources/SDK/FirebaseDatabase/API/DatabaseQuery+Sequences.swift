@@ -1,20 +1,20 @@
-// The events of a query as a sequence.
+// Provides the events of a query as an asynchronous sequence.
 
 import FirebaseCore
 import Foundation
 import RealtimeModel
 
 extension DatabaseQuery {
-  /// The snapshots of the query's events as a sequence. It ends with an error if the server ends the observation, and
-  /// without one when the app is deleted.
+  /// The snapshots of the query's events as an asynchronous sequence. The sequence throws an error if the
+  /// server ends the observation. It ends without an error when the app is deleted.
   ///
   /// ```swift
   /// for try await snapshot in ref.values() { print(snapshot.value ?? "") }
   /// for try await comment in ref.values(of: .childAdded) { print(comment.key) }
   /// ```
   ///
-  /// Observing begins with the call and ends with the iteration. For a slow consumer, only the newest value is
-  /// buffered, but all events of children.
+  /// The observation begins with the call and ends with the iteration. For a slow consumer, all events of
+  /// children are buffered, but only the newest value.
   ///
   /// - Parameter eventType: the kind of events to observe.
   public func values(
@@ -23,17 +23,18 @@ extension DatabaseQuery {
     let policy: AsyncThrowingStream<DataSnapshot, any Error>.Continuation.BufferingPolicy =
       eventType == .value ? .bufferingNewest(1) : .unbounded
     return AsyncThrowingStream(bufferingPolicy: policy) { continuation in
-      let feed = Feed(continuation)
+      let events = EventStream(continuation)
       let handle = register(
-        eventType, isSingle: false, { snapshot, _ in feed.continuation.yield(snapshot) },
-        { feed.continuation.finish(throwing: $0) })
+        eventType, isSingle: false, { snapshot, _ in events.continuation.yield(snapshot) },
+        { events.continuation.finish(throwing: $0) })
       continuation.onTermination = { [self] _ in removeObserver(withHandle: handle) }
     }
   }
 }
 
-/// Ends a sequence when no event can arrive any more. Only the observer's blocks retain this object.
-private final class Feed: Sendable {
+/// Finishes a sequence when no event can arrive any more. Only the observer's blocks retain this object, so
+/// it is released with them.
+private final class EventStream: Sendable {
   let continuation: AsyncThrowingStream<DataSnapshot, any Error>.Continuation
 
   init(_ continuation: AsyncThrowingStream<DataSnapshot, any Error>.Continuation) {

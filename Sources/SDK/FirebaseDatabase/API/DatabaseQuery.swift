@@ -1,9 +1,10 @@
-// A query: a location, an ordering, bounds and a limit; constrains, observes and reads.
+// A query: a location with an order, bounds and a limit. Its methods add constraints, observe events and read
+// values.
 //
-// These methods are not in extensions, because apps may override them, as in Google's class.
+// These methods are not in extensions, because apps may override them, as in Google's SDK.
 //
-// Invariant: a query never changes; methods that add constraints return a new query, and stop the program for a combination
-// that the product rejects.
+// Invariant: a query never changes. Methods that add constraints return a new query. They stop the program
+// for a combination of constraints that Firebase rejects.
 
 import FirebaseCore
 public import Foundation
@@ -14,9 +15,9 @@ import RealtimeWire
 /// Identifies an observer of a query.
 public typealias DatabaseHandle = UInt
 
-/// A location's children in an order, possibly with bounds and a limit.
+/// The children of a location in an order, optionally with bounds and a limit.
 ///
-/// Immutable, and safe to hand between threads.
+/// Immutable, and safe to pass between threads.
 open class DatabaseQuery: NSObject, @unchecked Sendable {
   // Safe to share: all stored properties are constants.
   let optionalRepository: Repository?
@@ -46,13 +47,13 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
     return optionalRepository
   }
 
-  /// The query that observers register under.
+  /// The wire form of the query, under which observers are registered.
   var spec: QuerySpec { parameters.spec }
 
   /// The location without the query's order, bounds and limit.
   open var ref: DatabaseReference { DatabaseReference(repository: optionalRepository, path: path) }
 
-  /// `(path parameters)`; a reference gives its URL.
+  /// `(path parameters)`; for a reference its URL.
   open override var description: String { describe() }
 
   func describe() -> String {
@@ -76,62 +77,62 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
     DatabaseQuery(repository: optionalRepository, path: path, parameters: parameters)
   }
 
-  /// The first children, at most `limit` of them.
+  /// Limits the results to the first `limit` children.
   @discardableResult
   open func queryLimited(toFirst limit: UInt) -> DatabaseQuery {
     with(parameters.limited(to: limit, fromStart: true, method: "queryLimitedToFirst:"))
   }
 
-  /// The last children, at most `limit` of them.
+  /// Limits the results to the last `limit` children.
   @discardableResult
   open func queryLimited(toLast limit: UInt) -> DatabaseQuery {
     with(parameters.limited(to: limit, fromStart: false, method: "queryLimitedToLast:"))
   }
 
-  /// Ordered by the value at a path below each child.
+  /// Orders the children by the value at a path below each child.
   @discardableResult
   open func queryOrdered(byChild key: String) -> DatabaseQuery {
     with(parameters.ordered(byChild: key))
   }
 
-  /// Ordered by key.
+  /// Orders the children by their keys.
   @discardableResult
   open func queryOrderedByKey() -> DatabaseQuery {
     with(parameters.ordered(by: .key, method: "queryOrderedByKey"))
   }
 
-  /// Ordered by the children's own values.
+  /// Orders the children by their values.
   @discardableResult
   open func queryOrderedByValue() -> DatabaseQuery {
     with(parameters.ordered(by: .value, method: "queryOrderedByValue"))
   }
 
-  /// Ordered by priority, which is the order without any call.
+  /// Orders the children by their priorities. This is the default order.
   @discardableResult
   open func queryOrderedByPriority() -> DatabaseQuery {
     with(parameters.ordered(by: .priority, method: "queryOrderedByPriority"))
   }
 
-  /// From a value on.
+  /// Begins at a value, inclusive.
   @discardableResult
   open func queryStarting(atValue startValue: Any?) -> DatabaseQuery {
     with(parameters.starting(startValue, nil, isInclusive: true, method: "queryStartingAtValue:"))
   }
 
-  /// From a value on, and within that value from a key on.
+  /// Begins at a value, inclusive, and among children with that value at a key, inclusive.
   @discardableResult
   open func queryStarting(atValue startValue: Any?, childKey: String?) -> DatabaseQuery {
     with(
       parameters.starting(startValue, childKey, isInclusive: true, method: "queryStartingAtValue:childKey:"))
   }
 
-  /// Beyond a value.
+  /// Begins after a value.
   @discardableResult
   open func queryStarting(afterValue startAfterValue: Any?) -> DatabaseQuery {
     with(parameters.starting(startAfterValue, nil, isInclusive: false, method: "queryStartingAfterValue:"))
   }
 
-  /// Beyond a key within a value.
+  /// Begins after a key among the children with that value.
   @discardableResult
   open func queryStarting(afterValue startAfterValue: Any?, childKey: String?) -> DatabaseQuery {
     with(
@@ -139,38 +140,38 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
         startAfterValue, childKey, isInclusive: false, method: "queryStartingAfterValue:childKey:"))
   }
 
-  /// Up to a value.
+  /// Ends at a value, inclusive.
   @discardableResult
   open func queryEnding(atValue endValue: Any?) -> DatabaseQuery {
     with(parameters.ending(endValue, nil, isInclusive: true, method: "queryEndingAtValue:"))
   }
 
-  /// Up to a value, and within that value up to a key.
+  /// Ends at a value, inclusive, and among children with that value at a key, inclusive.
   @discardableResult
   open func queryEnding(atValue endValue: Any?, childKey: String?) -> DatabaseQuery {
     with(parameters.ending(endValue, childKey, isInclusive: true, method: "queryEndingAtValue:childKey:"))
   }
 
-  /// Short of a value.
+  /// Ends before a value.
   @discardableResult
   open func queryEnding(beforeValue endValue: Any?) -> DatabaseQuery {
     with(parameters.ending(endValue, nil, isInclusive: false, method: "queryEndingBeforeValue:"))
   }
 
-  /// Short of a key within a value.
+  /// Ends before a key among the children with that value.
   @discardableResult
   open func queryEnding(beforeValue endValue: Any?, childKey: String?) -> DatabaseQuery {
     with(
       parameters.ending(endValue, childKey, isInclusive: false, method: "queryEndingBeforeValue:childKey:"))
   }
 
-  /// The children with exactly this value.
+  /// Limits the results to the children with exactly this value.
   @discardableResult
   open func queryEqual(toValue value: Any?) -> DatabaseQuery {
     with(parameters.equal(value, nil, method: "queryEqualToValue:"))
   }
 
-  /// The child with exactly this value and key.
+  /// Limits the results to the child with exactly this value and key.
   @discardableResult
   open func queryEqual(toValue value: Any?, childKey: String?) -> DatabaseQuery {
     with(parameters.equal(value, childKey, method: "queryEqualToValue:childKey:"))
@@ -178,7 +179,7 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
 
   // MARK: Observing
 
-  /// Observes until removed.
+  /// Observes events until the observer is removed.
   ///
   /// - Parameters:
   ///   - eventType: the kind of events to observe.
@@ -194,7 +195,8 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
     register(eventType, isSingle: false, { snapshot, _ in block(snapshot) }, cancelBlock)
   }
 
-  /// Observes until removed. Each event has the key of the preceding sibling in the query's order.
+  /// Observes events until the observer is removed. Each event has the key of the preceding sibling in the
+  /// query's order.
   ///
   /// - Returns: the handle for `removeObserver(withHandle:)`.
   @discardableResult
@@ -205,7 +207,7 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
     register(eventType, isSingle: false, block, cancelBlock)
   }
 
-  /// Observes one event, the first.
+  /// Observes the first event only.
   open func observeSingleEvent(
     of eventType: DataEventType, with block: @escaping (DataSnapshot) -> Void,
     withCancel cancelBlock: ((any Error) -> Void)? = nil
@@ -224,7 +226,7 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
 
   /// Waits for the first event, with the key of the preceding sibling.
   ///
-  /// If the server does not allow the observation, or the app is deleted before there is an event, the
+  /// If the server does not allow the observation, or the app is deleted before an event arrives, the
   /// snapshot has no value.
   @discardableResult
   open func observeSingleEventAndPreviousSiblingKey(
@@ -243,13 +245,13 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
     return (event.snapshot, event.previousKey)
   }
 
-  /// Begins to observe; the shared part of every `observe` form.
+  /// Adds an observer. All `observe` forms call it.
   func register(
     _ eventType: DataEventType, isSingle: Bool,
     _ block: @escaping (DataSnapshot, String?) -> Void, _ cancelBlock: ((any Error) -> Void)?
   ) -> DatabaseHandle {
     let handle = DatabaseQuery.makeHandle()
-    // The blocks are called on the callback queue alone, which the app has chosen.
+    // The blocks are called only on the callback queue, which the app has chosen.
     nonisolated(unsafe) let block = block
     nonisolated(unsafe) let cancelBlock = cancelBlock
     let observer = Observer(
@@ -263,13 +265,13 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
     return handle
   }
 
-  /// Stops an observer. For a plain reference, observers of all queries of the location count.
+  /// Removes an observer. A reference removes the observer from every query of its location.
   open func removeObserver(withHandle handle: DatabaseHandle) {
     let (path, spec) = (path, spec)
     repository.enqueue { $0.remove(ObserverRegistration(id: handle, interest: []), at: path, query: spec) }
   }
 
-  /// Stops all observers of this query; for a plain reference, of all queries of the location.
+  /// Removes all observers of this query. A reference removes the observers of all queries of its location.
   open func removeAllObservers() {
     let (path, spec) = (path, spec)
     repository.enqueue { $0.remove(nil, at: path, query: spec) }
@@ -287,10 +289,10 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
 
   // MARK: Reading once
 
-  /// Reads the value once: from the data of an active observer if there is one, otherwise from the server.
+  /// Reads the value once: from the data of an active observer if one exists, otherwise from the server.
   ///
-  /// - Parameter block: gets an error (the server's rejection, or no connection within three seconds), or
-  ///   the snapshot; called on the callback queue.
+  /// - Parameter block: called on the callback queue with the snapshot or an error: the server's rejection,
+  ///   or no connection within three seconds.
   @preconcurrency
   open func getData(completion block: @escaping @Sendable ((any Error)?, DataSnapshot?) -> Void) {
     let (path, spec) = (path, spec)
@@ -308,9 +310,9 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Reads the value once: from the data of an active observer if there is one, otherwise from the server.
+  /// Reads the value once: from the data of an active observer if one exists, otherwise from the server.
   ///
-  /// - Throws: the server's rejection, or that there was no connection within three seconds.
+  /// - Throws: the server's rejection, or an error if there was no connection within three seconds.
   @discardableResult
   open func getData() async throws -> DataSnapshot {
     try await withCheckedThrowingContinuation { continuation in

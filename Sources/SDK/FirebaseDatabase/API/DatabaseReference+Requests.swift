@@ -1,5 +1,5 @@
-// Reads the values of the app, and requests writes, transactions and onDisconnect operations from the core. These parts are
-// shared by the forms of the public methods.
+// Converts the app's values, and requests writes, transactions and onDisconnect operations from the core. The
+// callback and async forms of the public methods share these functions.
 
 import FirebaseCore
 import Foundation
@@ -8,7 +8,7 @@ import RealtimeModel
 extension DatabaseReference {
   // MARK: Writes
 
-  /// Reads values of the app. A value that cannot be stored stops the program.
+  /// Runs a conversion of an app's value. A value that cannot be stored stops the program.
   func valid<Value>(_ method: String, _ read: () throws(InvalidValue) -> Value) -> Value {
     PathRules.checkWritable(path, method: method)
     do {
@@ -25,8 +25,8 @@ extension DatabaseReference {
       return priority == nil ? node : node.with(priority: try ValueReader.priority(priority, at: keys))
     }
     let path = path
-    let answered = answered(completion)
-    repository.enqueue { $0.set(node, at: path, completion: answered) }
+    let coreCompletion = coreCompletion(completion)
+    repository.enqueue { $0.set(node, at: path, completion: coreCompletion) }
   }
 
   func writePriority(_ priority: Any?, _ method: String, _ completion: DatabaseCompletion?) {
@@ -34,19 +34,19 @@ extension DatabaseReference {
       try ValueReader.priority(priority).map { Node.leaf($0.leafValue) } ?? .empty
     }
     let path = path.child(.priority)
-    let answered = answered(completion)
-    repository.enqueue { $0.set(node, at: path, completion: answered) }
+    let coreCompletion = coreCompletion(completion)
+    repository.enqueue { $0.set(node, at: path, completion: coreCompletion) }
   }
 
   func update(_ values: [AnyHashable: Any], _ method: String, _ completion: DatabaseCompletion?) {
     let changes = valid(method) { () throws(InvalidValue) in try ValueReader.changes(values) }
     let path = path
-    let answered = answered(completion)
-    repository.enqueue { $0.update(changes, at: path, completion: answered) }
+    let coreCompletion = coreCompletion(completion)
+    repository.enqueue { $0.update(changes, at: path, completion: coreCompletion) }
   }
 
-  /// The core's completion for the app's one.
-  func answered(_ completion: DatabaseCompletion?) -> Repository.WriteCompletion {
+  /// Converts the app's completion to a completion for the core.
+  func coreCompletion(_ completion: DatabaseCompletion?) -> Repository.WriteCompletion {
     guard let completion else { return { _ in } }
     return { [repository] error in
       let cause = error?.asNSError()
@@ -54,8 +54,8 @@ extension DatabaseReference {
     }
   }
 
-  /// Turns a completion into a wait.
-  func answer(_ begin: (@escaping DatabaseCompletion) -> Void) async throws -> DatabaseReference {
+  /// Calls a function that takes a completion, and waits until the completion is called.
+  func waitForCompletion(_ begin: (@escaping DatabaseCompletion) -> Void) async throws -> DatabaseReference {
     let fallback = RealtimeError.unknownOutcome.asNSError()
     return try await OneShotContinuation<Result<DatabaseReference, any Error>>.wait(
       fallback: .failure(fallback)
@@ -74,7 +74,7 @@ extension DatabaseReference {
     _ completion: @escaping @Sendable ((any Error)?, Bool, DataSnapshot?) -> Void
   ) {
     PathRules.checkWritable(path, method: "runTransactionBlock:")
-    // Called on the core's serial queue alone.
+    // Called only on the core's serial queue.
     nonisolated(unsafe) let block = block
     let (path, key, id) = (path, key, DatabaseQuery.makeHandle())
     repository.enqueue { repository in
@@ -118,7 +118,7 @@ extension DatabaseReference {
   ) {
     PathRules.checkWritable(path, method: method)
     let path = path
-    let answered = answered(completion)
-    repository.enqueue { $0.perform(change, at: path, completion: answered) }
+    let coreCompletion = coreCompletion(completion)
+    repository.enqueue { $0.perform(change, at: path, completion: coreCompletion) }
   }
 }

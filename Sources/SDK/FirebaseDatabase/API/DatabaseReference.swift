@@ -1,20 +1,20 @@
 // A reference to a location in a database: navigates, writes, runs transactions and registers onDisconnect operations.
 //
-// These methods are not in extensions, because apps may override them, as in Google's class. Every form of a
-// write applies locally at once and completes when the server has responded. A value that cannot be stored
-// stops the program; errors of the server or the network are errors of the completion.
+// These methods are not in extensions, because apps may override them, as in Google's SDK. Every write
+// applies locally at once and completes when the server has responded. A value that cannot be stored stops
+// the program. Errors of the server or the network are passed to the completion.
 
 import FirebaseCore
 import Foundation
 import Locking
 import RealtimeModel
 
-/// Called when a write was answered: an error or nil, and the location that was written.
+/// Called when the server has responded to a write: with an error or nil, and the location that was written.
 public typealias DatabaseCompletion = @Sendable ((any Error)?, DatabaseReference) -> Void
 
 /// A location in a database.
 ///
-/// Immutable, and safe to hand between threads. A path that cannot exist stops the program.
+/// Immutable, and safe to pass between threads. An invalid path stops the program.
 open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   // Safe to share: it adds no state to its superclass.
 
@@ -36,7 +36,8 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     return DatabaseReference(repository: optionalRepository, path: path)
   }
 
-  /// A new child whose key is unique and sorts after the keys made before, by the server's clock.
+  /// A new child with a unique key, which sorts after the keys that this client generated before. The key
+  /// contains the server's estimated time.
   @discardableResult
   open func childByAutoId() -> DatabaseReference {
     PathRules.checkWritable(path, method: "childByAutoId")
@@ -45,7 +46,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     return DatabaseReference(repository: optionalRepository, path: path.child(ChildKey(key)))
   }
 
-  /// The location above; nil for the root.
+  /// The parent location; nil for the root.
   open var parent: DatabaseReference? {
     path.parent.map { DatabaseReference(repository: optionalRepository, path: $0) }
   }
@@ -64,7 +65,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     return (optionalRepository?.endpoint.url ?? "") + keys.joined()
   }
 
-  /// The database that the location is in.
+  /// The database that contains the location.
   open var database: Database { Database.owner(of: repository) }
 
   override func describe() -> String { url }
@@ -85,14 +86,14 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
 
   // MARK: Writing
 
-  /// Replaces the value and drops the priority. Nil and `NSNull` remove the location.
+  /// Replaces the value and removes the priority. Nil and `NSNull` remove the location.
   open func setValue(_ value: Any?) {
     write(value, priority: nil, "setValue:", nil)
   }
 
-  /// Replaces the value and drops the priority.
+  /// Replaces the value and removes the priority.
   ///
-  /// - Parameter block: called on the callback queue when the server has answered.
+  /// - Parameter block: called on the callback queue when the server has responded.
   @preconcurrency
   open func setValue(
     _ value: Any?, withCompletionBlock block: @escaping @Sendable ((any Error)?, DatabaseReference) -> Void
@@ -100,22 +101,22 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     write(value, priority: nil, "setValue:withCompletionBlock:", block)
   }
 
-  /// Replaces the value, drops the priority, and waits for the server's response.
+  /// Replaces the value, removes the priority, and waits for the server's response.
   ///
   /// - Throws: the server's rejection.
   @discardableResult
   open func setValue(_ value: Any?) async throws -> DatabaseReference {
-    try await answer { write(value, priority: nil, "setValue:", $0) }
+    try await waitForCompletion { write(value, priority: nil, "setValue:", $0) }
   }
 
-  /// Replaces value and priority.
+  /// Replaces the value and the priority.
   open func setValue(_ value: Any?, andPriority priority: Any?) {
     write(value, priority: priority, "setValue:andPriority:", nil)
   }
 
-  /// Replaces value and priority.
+  /// Replaces the value and the priority.
   ///
-  /// - Parameter block: called on the callback queue when the server has answered.
+  /// - Parameter block: called on the callback queue when the server has responded.
   @preconcurrency
   open func setValue(
     _ value: Any?, andPriority priority: Any?,
@@ -124,12 +125,12 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     write(value, priority: priority, "setValue:andPriority:withCompletionBlock:", block)
   }
 
-  /// Replaces value and priority, and waits for the server's response.
+  /// Replaces the value and the priority, and waits for the server's response.
   ///
   /// - Throws: the server's rejection.
   @discardableResult
   open func setValue(_ value: Any?, andPriority priority: Any?) async throws -> DatabaseReference {
-    try await answer { write(value, priority: priority, "setValue:andPriority:", $0) }
+    try await waitForCompletion { write(value, priority: priority, "setValue:andPriority:", $0) }
   }
 
   /// Removes the location and everything below it.
@@ -139,7 +140,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
 
   /// Removes the location and everything below it.
   ///
-  /// - Parameter block: called on the callback queue when the server has answered.
+  /// - Parameter block: called on the callback queue when the server has responded.
   @preconcurrency
   open func removeValue(
     completionBlock block: @escaping @Sendable ((any Error)?, DatabaseReference) -> Void
@@ -152,17 +153,17 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// - Throws: the server's rejection.
   @discardableResult
   open func removeValue() async throws -> DatabaseReference {
-    try await answer { write(nil, priority: nil, "removeValue", $0) }
+    try await waitForCompletion { write(nil, priority: nil, "removeValue", $0) }
   }
 
-  /// Replaces the priority alone: nil, a number, a string or a server value.
+  /// Replaces only the priority. The priority is nil, a number, a string or a server value.
   open func setPriority(_ priority: Any?) {
     writePriority(priority, "setPriority:", nil)
   }
 
-  /// Replaces the priority alone.
+  /// Replaces only the priority.
   ///
-  /// - Parameter block: called on the callback queue when the server has answered.
+  /// - Parameter block: called on the callback queue when the server has responded.
   @preconcurrency
   open func setPriority(
     _ priority: Any?, withCompletionBlock block: @escaping @Sendable ((any Error)?, DatabaseReference) -> Void
@@ -170,24 +171,24 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     writePriority(priority, "setPriority:withCompletionBlock:", block)
   }
 
-  /// Replaces the priority alone, and waits for the server's response.
+  /// Replaces only the priority, and waits for the server's response.
   ///
   /// - Throws: the server's rejection.
   @discardableResult
   open func setPriority(_ priority: Any?) async throws -> DatabaseReference {
-    try await answer { writePriority(priority, "setPriority:", $0) }
+    try await waitForCompletion { writePriority(priority, "setPriority:", $0) }
   }
 
-  /// Replaces the values at several paths below, all or none. Nil and `NSNull` remove.
+  /// Replaces the values at several descendant paths atomically. Nil and `NSNull` remove a location.
   ///
-  /// - Parameter values: by relative path; no path may be an ancestor of another.
+  /// - Parameter values: the new values by relative path. No path may be an ancestor of another one.
   open func updateChildValues(_ values: [AnyHashable: Any]) {
     update(values, "updateChildValues:", nil)
   }
 
-  /// Replaces the values at several paths below, all or none.
+  /// Replaces the values at several descendant paths atomically.
   ///
-  /// - Parameter block: called on the callback queue when the server has answered.
+  /// - Parameter block: called on the callback queue when the server has responded.
   @preconcurrency
   open func updateChildValues(
     _ values: [AnyHashable: Any],
@@ -196,28 +197,30 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     update(values, "updateChildValues:withCompletionBlock:", block)
   }
 
-  /// Replaces the values at several paths below, all or none, and waits for the server's response.
+  /// Replaces the values at several descendant paths atomically, and waits for the server's response.
   ///
   /// - Throws: the server's rejection.
   @discardableResult
   open func updateChildValues(_ values: [AnyHashable: Any]) async throws -> DatabaseReference {
-    try await answer { update(values, "updateChildValues:", $0) }
+    try await waitForCompletion { update(values, "updateChildValues:", $0) }
   }
 
   // MARK: Transactions
 
-  /// Changes the value by a function of the current one, without losing a change of another client.
+  /// Applies a function to the current value and stores the result, without overwriting another client's
+  /// change.
   ///
-  /// - Parameter block: gets the value known so far, often nil at first, and may run several times; on
-  ///   the SDK's own queue, never inside this call.
+  /// - Parameter block: gets the locally known value, which is often nil at first. It may run several times,
+  ///   on the SDK's queue, and never inside this call.
   open func runTransactionBlock(_ block: @escaping (MutableData) -> TransactionResult) {
     run(block, withLocalEvents: true) { _, _, _ in }
   }
 
-  /// Changes the value by a function of the current one, without losing a change of another client.
+  /// Applies a function to the current value and stores the result, without overwriting another client's
+  /// change.
   ///
   /// - Parameters:
-  ///   - block: gets the value known so far, and may run several times.
+  ///   - block: gets the locally known value, and may run several times.
   ///   - completionBlock: called on the callback queue with an error, whether the result was stored,
   ///     and the value. An aborted transaction has no error and was not stored.
   @preconcurrency
@@ -228,8 +231,8 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     run(block, withLocalEvents: true, completionBlock)
   }
 
-  /// Changes the value by a function of the current one, and waits until the result is stored or the
-  /// transaction has failed.
+  /// Applies a function to the current value, and waits until the result is stored or the transaction has
+  /// failed.
   ///
   /// - Returns: whether the result was stored, and the value.
   /// - Throws: the server's rejection, or the error after 25 failed attempts.
@@ -250,7 +253,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     return (outcome.isCommitted, outcome.snapshot)
   }
 
-  /// Changes the value by a function of the current one.
+  /// Applies a function to the current value and stores the result.
   ///
   /// - Parameters:
   ///   - localEvents: whether observers see results that are not stored yet.
@@ -259,15 +262,15 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     andCompletionBlock completionBlock: (((any Error)?, Bool, DataSnapshot?) -> Void)?,
     withLocalEvents localEvents: Bool
   ) {
-    // Called on the callback queue alone, which the app has chosen.
+    // Called only on the callback queue, which the app has chosen.
     nonisolated(unsafe) let completionBlock = completionBlock
     run(block, withLocalEvents: localEvents) { completionBlock?($0, $1, $2) }
   }
 
   // MARK: Writing at the end of the connection
 
-  // The server executes these operations when this client is disconnected. They belong to the current connection. After a
-  // reconnect the app registers them again, usually from an observer of `.info/connected`.
+  // The server executes these operations when this client is disconnected. They belong to the current
+  // connection. After a reconnect the app registers them again, usually in an observer of `.info/connected`.
 
   /// Replaces the value when this client is disconnected.
   open func onDisconnectSetValue(_ value: Any?) {
@@ -290,15 +293,15 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// - Throws: the server's rejection.
   @discardableResult
   open func onDisconnectSetValue(_ value: Any?) async throws -> DatabaseReference {
-    try await answer { onDisconnectSet(value, nil, "onDisconnectSetValue:", $0) }
+    try await waitForCompletion { onDisconnectSet(value, nil, "onDisconnectSetValue:", $0) }
   }
 
-  /// Replaces value and priority when this client is disconnected.
+  /// Replaces the value and the priority when this client is disconnected.
   open func onDisconnectSetValue(_ value: Any?, andPriority priority: Any) {
     onDisconnectSet(value, priority, "onDisconnectSetValue:andPriority:", nil)
   }
 
-  /// Replaces value and priority when this client is disconnected.
+  /// Replaces the value and the priority when this client is disconnected.
   ///
   /// - Parameter block: called on the callback queue when the server has accepted the operation.
   @preconcurrency
@@ -309,15 +312,15 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     onDisconnectSet(value, priority, "onDisconnectSetValue:andPriority:withCompletionBlock:", block)
   }
 
-  /// Replaces value and priority when this client is disconnected; waits until the server has accepted
-  /// the operation.
+  /// Replaces the value and the priority when this client is disconnected; waits until the server has
+  /// accepted the operation.
   ///
   /// - Throws: the server's rejection.
   @discardableResult
   open func onDisconnectSetValue(_ value: Any?, andPriority priority: Any?) async throws
     -> DatabaseReference
   {
-    try await answer { onDisconnectSet(value, priority, "onDisconnectSetValue:andPriority:", $0) }
+    try await waitForCompletion { onDisconnectSet(value, priority, "onDisconnectSetValue:andPriority:", $0) }
   }
 
   /// Removes the location when this client is disconnected.
@@ -341,15 +344,15 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// - Throws: the server's rejection.
   @discardableResult
   open func onDisconnectRemoveValue() async throws -> DatabaseReference {
-    try await answer { onDisconnectSet(nil, nil, "onDisconnectRemoveValue", $0) }
+    try await waitForCompletion { onDisconnectSet(nil, nil, "onDisconnectRemoveValue", $0) }
   }
 
-  /// Replaces the values at several paths below when this client is disconnected.
+  /// Replaces the values at several descendant paths when this client is disconnected.
   open func onDisconnectUpdateChildValues(_ values: [AnyHashable: Any]) {
     onDisconnectUpdate(values, "onDisconnectUpdateChildValues:", nil)
   }
 
-  /// Replaces the values at several paths below when this client is disconnected.
+  /// Replaces the values at several descendant paths when this client is disconnected.
   ///
   /// - Parameter block: called on the callback queue when the server has accepted the operation.
   @preconcurrency
@@ -360,23 +363,23 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     onDisconnectUpdate(values, "onDisconnectUpdateChildValues:withCompletionBlock:", block)
   }
 
-  /// Replaces the values at several paths below when this client is disconnected; waits until the
-  /// server has accepted the operation.
+  /// Replaces the values at several descendant paths when this client is disconnected; waits until the server
+  /// has accepted the operation.
   ///
   /// - Throws: the server's rejection.
   @discardableResult
   open func onDisconnectUpdateChildValues(_ values: [AnyHashable: Any]) async throws -> DatabaseReference {
-    try await answer { onDisconnectUpdate(values, "onDisconnectUpdateChildValues:", $0) }
+    try await waitForCompletion { onDisconnectUpdate(values, "onDisconnectUpdateChildValues:", $0) }
   }
 
-  /// Cancels the operations of this location and below.
+  /// Cancels the onDisconnect operations at this location and below it.
   open func cancelDisconnectOperations() {
     perform(.cancel, "cancelDisconnectOperations", nil)
   }
 
-  /// Cancels the operations of this location and below.
+  /// Cancels the onDisconnect operations at this location and below it.
   ///
-  /// - Parameter block: called on the callback queue when the server has answered.
+  /// - Parameter block: called on the callback queue when the server has responded.
   @preconcurrency
   open func cancelDisconnectOperations(
     completionBlock block: (@Sendable ((any Error)?, DatabaseReference) -> Void)?
@@ -384,11 +387,11 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     perform(.cancel, "cancelDisconnectOperationsWithCompletionBlock:", block)
   }
 
-  /// Cancels the operations of this location and below; waits for the server's response.
+  /// Cancels the onDisconnect operations at this location and below it, and waits for the server's response.
   ///
   /// - Throws: the server's rejection.
   @discardableResult
   open func cancelDisconnectOperations() async throws -> DatabaseReference {
-    try await answer { perform(.cancel, "cancelDisconnectOperations", $0) }
+    try await waitForCompletion { perform(.cancel, "cancelDisconnectOperations", $0) }
   }
 }

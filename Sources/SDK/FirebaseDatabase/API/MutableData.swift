@@ -1,6 +1,7 @@
-// The mutable value of a transaction.
+// The mutable data of a transaction.
 //
-// Invariant: all parts share one tree, so that a change through a child is visible through its parent.
+// Invariant: all objects that were made from one value share one tree, so a change through a child is visible
+// through its parent.
 
 import FirebaseCore
 public import Foundation
@@ -8,7 +9,7 @@ import RealtimeModel
 
 /// A value that a transaction's block reads and changes.
 ///
-/// Used inside the block alone; not safe to hand to other threads.
+/// Valid only inside the block; not safe to pass to other threads.
 open class MutableData: NSObject {
   final class Tree {
     var node: Node
@@ -47,31 +48,31 @@ open class MutableData: NSObject {
   @discardableResult
   open func hasChildren() -> Bool { node.childCount > 0 }
 
-  /// Whether there is a value at a location below.
+  /// Whether a descendant location has a value.
   @discardableResult
   open func hasChild(atPath path: String) -> Bool {
     !node.descendant(Path(path)).isEmpty
   }
 
-  /// The data of a location below. A change of it also changes this value.
+  /// The data of a descendant location. A change of it also changes this value.
   ///
-  /// The path is not checked, as in Google's SDK. If the app sets a value at an invalid key, or at one of more than
-  /// 768 bytes, the server rejects the transaction, and its completion receives that error.
+  /// The path is not checked, as in Google's SDK. If the app sets a value at an invalid key or at a key of
+  /// more than 768 bytes, the server rejects the transaction. The completion receives that error.
   @discardableResult
   open func childData(byAppendingPath path: String) -> MutableData {
     let path = self.path.appending(Path(path))
-    guard path.count <= ValueReader.deepest else {
+    guard path.count <= ValueReader.maximumDepth else {
       usageException(
         "InvalidPathValidation",
-        "(childDataByAppendingPath:) Max object depth exceeded: \(ValueReader.deepest)")
+        "(childDataByAppendingPath:) Max object depth exceeded: \(ValueReader.maximumDepth)")
     }
     return MutableData(tree: tree, path: path, rootKey: rootKey)
   }
 
   /// The value, as in `DataSnapshot.value`. Both nil and `NSNull` mean no value.
   ///
-  /// Setting it keeps the location's priority unless the value carries one (`.priority`). A value that
-  /// cannot be stored stops the program.
+  /// Setting it keeps the location's priority unless the new value has one (`.priority`). A value that cannot
+  /// be stored stops the program.
   open var value: Any? {
     get { ValueWriter.value(node) }
     set {
@@ -115,7 +116,7 @@ open class MutableData: NSObject {
   open override var description: String { "MutableData (\(key ?? "")) \(ValueWriter.value(node))" }
 }
 
-/// The decision of a transaction's block.
+/// The result of a transaction's block: commit or abort.
 open class TransactionResult: NSObject {
   let node: Node?
 
@@ -130,13 +131,13 @@ open class TransactionResult: NSObject {
     super.init()
   }
 
-  /// The value is to be stored.
+  /// Commits: the value is sent to the server.
   @discardableResult
   open class func success(withValue value: MutableData) -> TransactionResult {
     TransactionResult(node: value.node)
   }
 
-  /// The transaction ends and nothing is stored.
+  /// Aborts: the transaction ends and nothing is stored.
   @discardableResult
   open class func abort() -> TransactionResult {
     TransactionResult(node: nil)

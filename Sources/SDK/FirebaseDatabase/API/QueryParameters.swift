@@ -1,12 +1,12 @@
 // The parameters of a query, and the rules for combining them.
 //
-// Invariant: parameters are valid. As in Apple's SDK, a combination that the product rejects stops the
-// program where it is built.
+// Invariant: parameters are valid. A combination that Firebase rejects stops the program where the app builds
+// it, as in Google's SDK.
 
 import FirebaseCore
 import RealtimeModel
 
-/// The order, bounds and limit of a query as the app built them.
+/// The order, bounds and limit of a query, as the app set them.
 struct QueryParameters: Sendable {
   private var ordering: Ordering?
   private var start: QuerySpec.Bound?
@@ -131,8 +131,8 @@ struct QueryParameters: Sendable {
     return QuerySpec.Bound(node.leafValue, key: childKey.map { ChildKey($0) }, isInclusive: isInclusive)
   }
 
-  /// Rejects bounds that do not fit the order. Called whenever either changes, so that the order of the calls does
-  /// not matter.
+  /// Rejects bounds that do not match the order. It is called after each change of a bound or the order, so
+  /// that the order of the calls does not matter.
   private func check(_ method: String) {
     for bound in [start, end] {
       guard let bound else { continue }

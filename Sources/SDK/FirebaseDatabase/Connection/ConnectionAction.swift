@@ -3,7 +3,7 @@
 import RealtimeModel
 import RealtimeWire
 
-/// One write in the form in which it is sent.
+/// One write in the form in which the client sends it.
 struct OutgoingWrite: Sendable {
   enum Change: Sendable {
     case put(Node, hash: String?)
@@ -14,7 +14,7 @@ struct OutgoingWrite: Sendable {
   let path: Path
   let change: Change
 
-  /// Whether the write is a transaction, which must not be sent twice.
+  /// Whether the write is a transaction. A transaction must not be sent twice.
   var isTransaction: Bool {
     if case .put(_, hash: .some) = change { return true }
     return false
@@ -56,9 +56,9 @@ enum ConnectionAction: Sendable {
 
 /// An event that the connection reports.
 enum ConnectionEvent: Sendable {
-  /// Requests are sent from now on; the time is the server's.
+  /// The connection sends requests from now on. The time is the server's.
   case connected(serverTime: Int64)
-  /// The server accepted the ID token, or the token ended.
+  /// True when the server accepted the ID token, false when the connection no longer has an accepted token.
   case authenticated(Bool)
   /// The connection on which requests were sent was lost.
   case disconnected
@@ -68,5 +68,5 @@ enum ConnectionEvent: Sendable {
   case disconnectOperationAnswered(DisconnectOperation, RealtimeError?)
   case getAnswered(Int, Result<Node, RealtimeError>)
   /// A message for the log.
-  case note(isError: Bool, String)
+  case logMessage(isError: Bool, String)
 }

@@ -1,12 +1,13 @@
-// The endpoint of a database: host, port, transport security and namespace, parsed from a URL.
+// The endpoint of a database: host, port, transport security and namespace. It is parsed from a URL.
 //
-// Invariant: two URLs of the same database give equal endpoints. The cache of instances relies on this.
+// Invariant: two URLs of the same database give equal endpoints. `Database` uses the endpoint as the key of
+// its instances.
 
 import Foundation
 
 /// A server and the name of a database on it.
 struct DatabaseEndpoint: Hashable, Sendable {
-  /// In lower case.
+  /// The host in lower case.
   var host: String
   /// The port; nil for the default port of the transport.
   var port: Int?
@@ -23,7 +24,7 @@ struct DatabaseEndpoint: Hashable, Sendable {
     return port.map { "\(name):\($0)" } ?? name
   }
 
-  /// Whether the host is known to serve one database only, so that another host is another database.
+  /// Whether the host is known to serve only one database, so that each database has a different host.
   var hasHostPerDatabase: Bool {
     host.hasSuffix(".firebaseio.com") || host.hasSuffix(".firebasedatabase.app")
   }
@@ -31,7 +32,7 @@ struct DatabaseEndpoint: Hashable, Sendable {
   /// The URL of the root.
   var url: String { "\(isSecure ? "https" : "http")://\(authority)" }
 
-  /// Reads a URL.
+  /// Parses a URL.
   ///
   /// - Returns: the endpoint and the keys of the path; nil if the string is not the URL of a database.
   static func parse(_ text: String) -> (endpoint: DatabaseEndpoint, path: [String])? {

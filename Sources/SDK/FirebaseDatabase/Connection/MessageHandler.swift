@@ -1,5 +1,5 @@
-// Converts frames to messages and back, on the event loop, with the keep-alives of both ends: `0` after 45 s
-// without traffic, and after 45 s without input a ping, which the server must answer.
+// Converts WebSocket frames to messages and messages to frames, on the event loop. It also sends keep-alives:
+// `0` after 45 s without traffic, and a ping after 45 s without input, which the server must answer.
 //
 // Invariant: the frames of one message are written contiguously.
 
@@ -8,25 +8,25 @@ import NIOWebSocket
 import RealtimeModel
 import RealtimeWire
 
-/// The WebSocket's end of a transport.
+/// Receives, sends and monitors the messages of one WebSocket.
 final class MessageHandler: ChannelInboundHandler {
   typealias InboundIn = WebSocketFrame
   typealias OutboundOut = WebSocketFrame
 
-  /// Maximum bytes of a message. The protocol cannot announce a larger one.
-  static let largestMessage = 170 << 20
-  /// The time without traffic after which a keep-alive is sent.
-  static let quiet = TimeAmount.seconds(45)
-  /// The time without a message of the server after which the connection counts as lost.
-  static let dead = TimeAmount.seconds(90)
+  /// The maximum number of bytes of a message. The protocol cannot announce a larger one.
+  static let maximumMessageBytes = 170 << 20
+  /// The time in which nothing was sent or received, after which a keep-alive is sent.
+  static let keepAliveInterval = TimeAmount.seconds(45)
+  /// The time without any input from the server after which the connection counts as lost.
+  static let silenceTimeout = TimeAmount.seconds(90)
 
   private let events: TransportEvents
-  private var assembler = MessageAssembler(maximumBytes: MessageHandler.largestMessage)
+  private var assembler = MessageAssembler(maximumBytes: MessageHandler.maximumMessageBytes)
   private var context: ChannelHandlerContext?
   private var lastReceived = NIODeadline.now()
   private var lastSent = NIODeadline.now()
   private var timer: Scheduled<Void>?
-  private var isGreeted = false
+  private var hasReceivedMessage = false
   private let opened = NIODeadline.now()
 
   init(events: TransportEvents) {
@@ -67,7 +67,7 @@ final class MessageHandler: ChannelInboundHandler {
       case .message: deliver(bytes)
       case .assembled(let message): message.withUnsafeBytes { deliver($0) }
       case .oversized:
-        events.closed("The server sent a message of more than \(MessageHandler.largestMessage) bytes")
+        events.closed("The server sent a message of more than \(MessageHandler.maximumMessageBytes) bytes")
       }
     }
   }
@@ -75,10 +75,10 @@ final class MessageHandler: ChannelInboundHandler {
   private func deliver(_ bytes: UnsafeRawBufferPointer) {
     do {
       let message = try ServerMessage(json: bytes)
-      isGreeted = true
+      hasReceivedMessage = true
       events.received(message)
     } catch {
-      events.closed("The server sent what is no message: \(error)")
+      events.closed("The server sent an invalid message: \(error)")
     }
   }
 
@@ -93,7 +93,7 @@ final class MessageHandler: ChannelInboundHandler {
 
   // MARK: Sending
 
-  /// Sends a message in as many frames as it takes.
+  /// Sends a message, split into frames.
   func send(_ message: [UInt8]) {
     guard let context else { return }
     message.withUnsafeBytes { bytes in
@@ -123,14 +123,16 @@ final class MessageHandler: ChannelInboundHandler {
 
   private func check() {
     let now = NIODeadline.now()
-    if !isGreeted, now - opened >= Transport.handshakeTimeout {
-      return events.closed("The server did not say hello")
+    if !hasReceivedMessage, now - opened >= Transport.handshakeTimeout {
+      return events.closed("The server did not send its hello in time")
     }
-    if now - lastReceived >= MessageHandler.dead { return events.closed("The server has gone silent") }
-    if now - max(lastReceived, lastSent) >= MessageHandler.quiet {
+    if now - lastReceived >= MessageHandler.silenceTimeout {
+      return events.closed("The server stopped responding")
+    }
+    if now - max(lastReceived, lastSent) >= MessageHandler.keepAliveInterval {
       send(Array("0".utf8))
     }
-    if now - lastReceived >= MessageHandler.quiet { send(ClientMessage.control(.ping).json()) }
+    if now - lastReceived >= MessageHandler.keepAliveInterval { send(ClientMessage.control(.ping).json()) }
     schedule(in: .seconds(15))
   }
 }

@@ -1,11 +1,11 @@
-// The announcements of the Linux kernel about the network (rtnetlink): a new address or a new route means that a server may
-// be reachable now.
+// Receives announcements of the Linux kernel about the network (rtnetlink). After a new address or a new
+// route a server may be reachable again.
 
 #if canImport(Glibc)
   import Dispatch
   import Glibc
 
-  /// Receives announcements until it is released.
+  /// Receives announcements until the object is released.
   final class NetworkAnnouncements {
     // From linux/rtnetlink.h, which Swift does not import: groups of announcements, and types of messages.
     private static let groups: UInt32 = 0x10 | 0x40 | 0x100 | 0x400  // addresses and routes of IPv4 and IPv6
@@ -15,9 +15,9 @@
     let descriptor: Int32
     private let source: any DispatchSourceRead
 
-    /// Opens a socket of the kernel's announcements; nil if the system denies it.
+    /// Opens a socket for the kernel's announcements; nil if the system denies it.
     ///
-    /// - Parameter changed: called on any thread after a new address or route.
+    /// - Parameter changed: called on any thread after a new address or route was announced.
     init?(_ changed: @escaping @Sendable () -> Void) {
       let datagrams = Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
       let descriptor = socket(AF_NETLINK, datagrams, 0)
@@ -38,9 +38,9 @@
       source.cancel()
     }
 
-    /// Reads every waiting message.
+    /// Reads every message in the socket's buffer.
     ///
-    /// - Returns: whether one announces a new address or route, or messages were lost.
+    /// - Returns: whether a message announces a new address or route, or messages were lost.
     private static func receive(_ descriptor: Int32) -> Bool {
       var isNew = false
       var buffer = [UInt8](repeating: 0, count: 32_768)
@@ -51,8 +51,9 @@
       }
     }
 
-    /// Whether a datagram has a message about a new address or route. Each message begins with its length (4 bytes) and its
-    /// type (2 bytes) in the machine's byte order, and is padded to 4 bytes.
+    /// Whether a datagram contains a message about a new address or route. Each message begins with its
+    /// length (4 bytes) and its type (2 bytes) in the machine's byte order. It is padded to a multiple of 4
+    /// bytes.
     static func announcesNetwork(_ datagram: ArraySlice<UInt8>) -> Bool {
       var rest = datagram
       while rest.count >= 16 {
@@ -70,7 +71,7 @@
     struct Address {
       var family = UInt16(AF_NETLINK)
       var padding: UInt16 = 0
-      /// The number of the receiving socket; 0 for the kernel's choice.
+      /// The address of the receiving socket; 0 lets the kernel choose it.
       var port: UInt32 = 0
       var groups: UInt32 = 0
 

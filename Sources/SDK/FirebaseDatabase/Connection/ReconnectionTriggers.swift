@@ -1,8 +1,8 @@
-// The events after which an attempt to connect may succeed at once: the app comes to the foreground, or the network
-// changes. Google's SDK then resets the back-off and connects.
+// Observes the events that trigger a reconnection: the app comes to the foreground, or the network changes.
+// As in Google's SDK, the client then resets the back-off and connects.
 //
-// The network is observed by NWPathMonitor on Apple's platforms, and by the kernel's announcements on Linux. Linux has no
-// foreground; a program that has one may post the notification of that name.
+// NWPathMonitor observes the network on Apple's platforms, and `NetworkAnnouncements` on Linux. Linux has no
+// foreground. A program on Linux that has a similar state may post the notification of that name.
 
 import Dispatch
 import Foundation
@@ -13,14 +13,14 @@ import Foundation
 
 /// Observes the events of one connection until it is released.
 final class ReconnectionTriggers {
-  /// The name of UIKit's notification. It is used by its text, since UIKit exists on some platforms only.
+  /// The name of UIKit's notification as a string, because UIKit does not exist on all platforms.
   static let foreground = Notification.Name("UIApplicationWillEnterForegroundNotification")
 
   private let foregroundObserver: any NSObjectProtocol
   #if canImport(Network)
     private let monitor = NWPathMonitor()
   #elseif canImport(Glibc)
-    /// nil where the system denies the socket.
+    /// The kernel's announcements; nil if the system denies the socket.
     let announcements: NetworkAnnouncements?
   #endif
 

@@ -1,4 +1,4 @@
-// Handles the messages of the server.
+// Handles the messages that the connection receives from the server.
 
 import FirebaseCore
 import RealtimeModel
@@ -20,21 +20,21 @@ extension ServerConnection {
     }
   }
 
-  /// Applies range merges to the value of which the listen sent a compound hash. The cached value may differ by now,
-  /// since other data may have arrived.
+  /// Applies range merges to the value whose compound hash the listen sent. The cached value may differ from
+  /// it, because other data may have arrived since then.
   private mutating func received(_ ranges: [RangeMergeFields], at path: Path, _ tag: Int?) {
     let target = ListenTarget(path: path, tag: tag)
-    guard let sent = sentListens[target]?.first, let offer = sent.offer else {
-      let text = "Ignored a range merge at \(path.absolute) that nobody had requested"
-      return actions.append(.report(.note(isError: false, text)))
+    guard let sent = sentListens[target]?.first, let hashedNode = sent.hashedNode else {
+      let text = "Ignored a range merge at \(path.absolute) that no listen had requested"
+      return actions.append(.report(.logMessage(isError: false, text)))
     }
-    let whole = ranges.reduce(offer) { node, range in
+    let merged = ranges.reduce(hashedNode) { node, range in
       node.applying(RangeMerge(start: range.start, end: range.end, updates: range.data))
     }
-    sentListens[target]?[0].offer = whole
-    // The response belongs to a listen that was cancelled. The data of the listen that replaced it follows.
+    sentListens[target]?[0].hashedNode = merged
+    // The response belongs to a cancelled listen. The data of the listen that replaced it follows.
     guard unansweredListens[sent.listen] == sent.number else { return }
-    actions.append(.report(.push(.data(path: path, data: whole, tag: tag.map(Int64.init)))))
+    actions.append(.report(.push(.data(path: path, data: merged, tag: tag.map(Int64.init)))))
   }
 
   private mutating func received(_ control: ServerControl, at now: Int64) {
@@ -42,25 +42,26 @@ extension ServerConnection {
     case .hello(let hello):
       guard state == .connecting else { return }
       lastSession = hello.sessionID
-      // The client connects to this host from now on, until it does not respond.
+      // The client connects to this host from now on, until the host does not respond.
       if !hello.host.isEmpty { host = hello.host }
-      greeted(serverTime: hello.timestamp, at: now)
+      helloReceived(serverTime: hello.timestamp, at: now)
     case .reset(let host):
       self.host = host
-      // If the server resets before its hello, the back-off continues, so that the client does not reconnect in a
-      // loop.
+      // If the server resets the connection before its hello, the back-off continues. Otherwise the client
+      // could reconnect in a loop.
       if state != .connecting { backoff.reset() }
       actions.append(.close)
       closed(at: now)
     case .shutdown(let reason):
-      actions.append(.report(.note(isError: true, "The server ended the connection for good: \(reason)")))
+      actions.append(
+        .report(.logMessage(isError: true, "The server ended the connection permanently: \(reason)")))
       interrupt(.serverKill, at: now)
-    case .error(let text): actions.append(.report(.note(isError: true, "Server error: \(text)")))
+    case .error(let text): actions.append(.report(.logMessage(isError: true, "Server error: \(text)")))
     case .pong, .switchAcknowledged, .endOfTransmission, .unknown: break
     }
   }
 
-  /// Ends a request that cannot be sent with an error.
+  /// Ends a request that cannot be sent, with an error.
   mutating func failRequest(_ number: Int64, _ error: RealtimeError) {
     received(ServerResponse(number, error), at: 0)
   }

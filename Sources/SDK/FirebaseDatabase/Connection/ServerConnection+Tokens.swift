@@ -1,7 +1,7 @@
-// Sends tokens: the ID token of the user who is signed in, and the App Check token.
+// Sends tokens on the connection: the ID token of the signed-in user, and the App Check token.
 //
-// After the hello the connection waits for the server to accept the ID token before it sends anything else. With a
-// rejected token, requests would run without a user, and the server would reject writes for good.
+// After the hello the connection sends nothing else until the server has accepted the ID token. Without an
+// accepted token, requests would run without a user, and the server would reject writes permanently.
 //
 // Invariant: a rejected or revoked token is not sent again. The connection closes and opens with a new one.
 
@@ -11,7 +11,7 @@ import RealtimeWire
 
 /// The tokens of a connection.
 struct ConnectionTokens {
-  /// The ID token; nil if nobody is signed in.
+  /// The ID token; nil if no user is signed in.
   var auth: String?
   /// The App Check token; nil without App Check.
   var appCheck: String?
@@ -19,20 +19,20 @@ struct ConnectionTokens {
   var mustRefreshAuth = false
   /// Whether the server rejected the App Check token.
   var mustRefreshAppCheck = false
-  /// The number of the last request to authenticate. Responses to earlier ones do not count.
+  /// The number of the last authentication request. Responses to earlier ones are ignored.
   var lastRequest: Int64?
   /// The number of rejections since the last accepted token.
   var rejections = 0
 
-  /// The number of rejections in a row after which attempts are slow.
+  /// The number of consecutive rejections after which attempts are slow.
   static let maximumFastRejections = 3
-  /// The delay before the next attempt after a number of rejections, in milliseconds.
+  /// The delay in milliseconds before each slow attempt.
   static let slowDelay: Int64 = 30_000
 }
 
 extension ServerConnection {
-  /// Receives the tokens that `fetchTokens` requested. An error is one of the ID token's provider: connecting
-  /// without the token would show the user's data as denied.
+  /// Receives the tokens that the action `fetchTokens` requested. If the provider of the ID token fails, the
+  /// client does not connect: without the token the server would deny the user's data.
   mutating func tokensFetched(
     _ generation: Int, auth: Result<String?, any Error>, appCheck: String?, at now: Int64
   ) {
@@ -40,7 +40,8 @@ extension ServerConnection {
     switch auth {
     case .failure(let error):
       actions.append(
-        .report(.note(isError: true, "The ID token could not be fetched: \(error.localizedDescription)")))
+        .report(
+          .logMessage(isError: true, "The ID token could not be fetched: \(error.localizedDescription)")))
       closed(at: now)
     case .success(let token):
       tokens?.auth = token
@@ -65,11 +66,11 @@ extension ServerConnection {
       tokens?.lastRequest = nil
       request(.unauthenticate, .other)
       actions.append(.report(.authenticated(false)))
-      if case .authenticating(let since, let serverTime) = state { ready(since, serverTime) }
+      if case .authenticating(let since, let serverTime) = state { becomeConnected(since, serverTime) }
     }
   }
 
-  /// App Check has a new token, or none any more.
+  /// The App Check token changed; nil if there is none any more.
   mutating func appCheckChanged(_ token: String?) {
     guard tokens != nil, tokens?.appCheck != token else { return }
     tokens?.appCheck = token
@@ -82,18 +83,18 @@ extension ServerConnection {
 
   // MARK: Opening
 
-  /// The server said hello.
-  mutating func greeted(serverTime: Int64, at now: Int64) {
+  /// The server has sent its hello.
+  mutating func helloReceived(serverTime: Int64, at now: Int64) {
     if let token = tokens?.appCheck { request(.appCheck(token: token), .other) }
     if let token = tokens?.auth {
       state = .authenticating(since: now, serverTime: serverTime)
       authenticate(token)
     } else {
-      ready(now, serverTime)
+      becomeConnected(now, serverTime)
     }
   }
 
-  private mutating func ready(_ now: Int64, _ serverTime: Int64) {
+  private mutating func becomeConnected(_ now: Int64, _ serverTime: Int64) {
     state = .connected(since: now)
     actions.append(.report(.connected(serverTime: serverTime)))
     restore()
@@ -101,7 +102,7 @@ extension ServerConnection {
 
   private mutating func authenticate(_ token: String) {
     tokens?.lastRequest = nextNumber
-    // The action for tokens other than JSON Web Tokens differs, for instance for the emulator's `owner`.
+    // Tokens that are not JSON Web Tokens, such as the emulator's `owner`, use a different action.
     let isOpaque = token.split(separator: ".", omittingEmptySubsequences: false).count != 3
     request(.authenticate(AuthenticateRequest(credential: token, isOpaque: isOpaque)), .authentication)
   }
@@ -113,12 +114,14 @@ extension ServerConnection {
     if let error { return authenticationFailed(error, at: now) }
     tokens?.rejections = 0
     actions.append(.report(.authenticated(true)))
-    if case .authenticating(let since, let serverTime) = state { ready(now, serverTime + now - since) }
+    if case .authenticating(let since, let serverTime) = state {
+      becomeConnected(now, serverTime + now - since)
+    }
   }
 
-  /// The server rejected or revoked the ID token: the connection closes and opens with a new token.
+  /// The server rejected or revoked the ID token. The connection closes and opens again with a new token.
   mutating func authenticationFailed(_ error: RealtimeError, at now: Int64) {
-    actions.append(.report(.note(isError: true, "The server rejected the ID token: \(error)")))
+    actions.append(.report(.logMessage(isError: true, "The server rejected the ID token: \(error)")))
     actions.append(.report(.authenticated(false)))
     guard tokens != nil else { return }
     tokens?.auth = nil
@@ -128,15 +131,15 @@ extension ServerConnection {
     if isSlow {
       let text =
         "The tokens of this app are not valid for this database. Check the project of the app's options."
-      actions.append(.report(.note(isError: true, text)))
+      actions.append(.report(.logMessage(isError: true, text)))
     }
     actions.append(.close)
     closed(at: now, delay: isSlow ? ConnectionTokens.slowDelay : 0)
   }
 
-  /// The server rejected or revoked the App Check token: a new one is sent on the same connection.
+  /// The server rejected or revoked the App Check token. A new one is sent on the same connection.
   mutating func appCheckFailed(_ error: RealtimeError) {
-    actions.append(.report(.note(isError: true, "The server rejected the App Check token: \(error)")))
+    actions.append(.report(.logMessage(isError: true, "The server rejected the App Check token: \(error)")))
     guard tokens != nil else { return }
     tokens?.appCheck = nil
     tokens?.mustRefreshAppCheck = true

@@ -1,5 +1,5 @@
-// The client's side of protocol v5, as a state machine over successive connections. It has no I/O, clock or system
-// randomness.
+// The connection to the server: the client's side of protocol v5, as a state machine over successive
+// transports. It uses no I/O, clock or system randomness.
 //
 // Invariants
 //   1. Unanswered requests are sent again after a reconnect in their original order: listens, writes, reads and
@@ -11,7 +11,7 @@ import FirebaseCore
 import RealtimeModel
 import RealtimeWire
 
-/// A reason to keep the connection closed. It opens only while none applies.
+/// A reason to keep the connection closed. The connection opens only while no reason applies.
 enum InterruptReason: Hashable, Sendable {
   /// The app went offline.
   case user
@@ -21,7 +21,7 @@ enum InterruptReason: Hashable, Sendable {
   case shutdown
 }
 
-/// The connection to one database, over any number of transports.
+/// The connection to one database, over successive transports.
 struct ServerConnection {
   enum State: Equatable {
     case idle
@@ -30,7 +30,8 @@ struct ServerConnection {
     case fetchingTokens
     /// A transport is being opened or waits for the hello.
     case connecting
-    /// The server has sent its hello, at this time of both clocks, and verifies the token.
+    /// The server has sent its hello and verifies the token. The values are the client's and the server's
+    /// time of the hello.
     case authenticating(since: Int64, serverTime: Int64)
     case connected(since: Int64)
   }
@@ -58,8 +59,8 @@ struct ServerConnection {
   struct SentListen {
     let number: Int64
     let listen: Listen
-    /// The cached value of which the listen sent a compound hash.
-    var offer: Node?
+    /// The cached value whose compound hash the listen sent.
+    var hashedNode: Node?
   }
 
   var state = State.idle
@@ -74,8 +75,8 @@ struct ServerConnection {
   /// The listens, each with its position in the order of the app's requests.
   var listens: [Listen: Int] = [:]
   var lastListen = 0
-  /// The numbers of the listens that wait for their answer; an answer to an earlier listen of the same
-  /// query does not count.
+  /// The request numbers of the listens that wait for a response. A response to an earlier listen of the same
+  /// query is ignored.
   var unansweredListens: [Listen: Int64] = [:]
   /// Every listen without a response, including cancelled ones, in the order in which the server responds.
   var sentListens: [ListenTarget: [SentListen]] = [:]
@@ -92,7 +93,7 @@ struct ServerConnection {
   /// The counter that the first connection reports.
   let statsName: String
 
-  /// Makes a connection.
+  /// Makes a closed connection.
   ///
   /// - Parameter usesTokens: whether tokens are fetched before each attempt to connect.
   init(seed: UInt64, statsName: String, usesTokens: Bool = false) {
@@ -114,12 +115,12 @@ struct ServerConnection {
     return false
   }
 
-  /// Whether the server still owes the first data of a listen.
+  /// Whether a listen waits for its first data from the server.
   var hasUnansweredListens: Bool { isConnected && !unansweredListens.isEmpty }
 
   // MARK: Opening and closing
 
-  /// Connects now, unless something keeps the connection closed.
+  /// Connects now, unless an interrupt reason keeps the connection closed.
   mutating func connect() {
     guard interrupts.isEmpty, state == .idle || state == .waiting else { return }
     generation += 1
@@ -148,35 +149,35 @@ struct ServerConnection {
     closed(at: now)
   }
 
-  /// Removes a reason. If no other remains, the connection opens immediately.
+  /// Removes an interrupt reason. If no other reason remains, the connection opens immediately.
   mutating func resume(_ reason: InterruptReason) {
     guard interrupts.remove(reason) != nil, interrupts.isEmpty else { return }
     backoff.reset()
     connect()
   }
 
-  /// An attempt to connect may succeed now: the app came to the foreground, or the network changed. A waiting connection
-  /// connects at once, and the back-off starts again.
+  /// Connects immediately if the connection waits for its next attempt, and resets the back-off. It is called
+  /// when the app comes to the foreground or the network changes.
   mutating func conditionsChanged() {
     backoff.reset()
     if state == .waiting { connect() }
   }
 
-  /// The wait before an attempt is over.
+  /// Connects, because the delay before the next attempt has passed.
   mutating func retry(_ generation: Int) {
     guard generation == self.generation, state == .waiting else { return }
     connect()
   }
 
-  /// The transport closed, or never opened.
+  /// Handles a transport that was closed or could not be opened.
   mutating func transportClosed(_ generation: Int, at now: Int64) {
     guard generation == self.generation, state != .idle, state != .waiting else { return }
-    // A host that a server named may be removed permanently.
+    // The host to which a server redirected the client may have been removed permanently.
     if state == .connecting { host = nil }
     closed(at: now)
   }
 
-  /// Ends the connection, and plans the next attempt.
+  /// Ends the connection, and schedules the next attempt.
   ///
   /// - Parameter delay: the minimum time until the next attempt, in milliseconds.
   mutating func closed(at now: Int64, delay: Int64 = 0) {
@@ -187,16 +188,16 @@ struct ServerConnection {
     requests = [:]
     unansweredListens = [:]
     sentListens = [:]
-    var cut: [OutgoingWrite] = []
+    var lostTransactions: [OutgoingWrite] = []
     writes.update { write in
       if write.isSent, write.value.isTransaction {
-        cut.append(write.value)
+        lostTransactions.append(write.value)
         return nil
       }
       return Outstanding(value: write.value)
     }
     for index in disconnectOperations.indices { disconnectOperations[index].isSent = false }
-    for write in cut {
+    for write in lostTransactions {
       let error = RealtimeError(.init(rawValue: "disconnect"), "The connection was lost")
       actions.append(.report(.writeAnswered(write.id, error)))
     }
@@ -215,11 +216,12 @@ struct ServerConnection {
     if isConnected { send(listen) }
   }
 
-  /// Records the value of which a listen sent a compound hash. The range merges of the response apply to it.
-  mutating func offered(_ node: Node, by listen: Listen, number: Int64) {
+  /// Records the value whose compound hash a listen sent. The range merges of the response apply to that
+  /// value.
+  mutating func recordHashedNode(_ node: Node, of listen: Listen, number: Int64) {
     let target = ListenTarget(path: listen.path, tag: listen.tag)
     guard let index = sentListens[target]?.firstIndex(where: { $0.number == number }) else { return }
-    sentListens[target]?[index].offer = node
+    sentListens[target]?[index].hashedNode = node
   }
 
   mutating func unlisten(_ listen: Listen) {
@@ -234,7 +236,7 @@ struct ServerConnection {
     if isConnected { send(write) }
   }
 
-  /// The writes that must survive the program: all but transactions.
+  /// The writes that must survive the end of the program: all except transactions.
   var storedWrites: [OutgoingWrite] { writes.values.map(\.value).filter { !$0.isTransaction } }
 
   mutating func get(_ id: Int, at path: Path, query: QuerySpec) {
@@ -243,7 +245,7 @@ struct ServerConnection {
   }
 
   /// Cancels a read. A response that arrives later is ignored.
-  mutating func abandonGet(_ id: Int) {
+  mutating func cancelGet(_ id: Int) {
     _ = gets.remove(id)
   }
 
@@ -252,7 +254,7 @@ struct ServerConnection {
     if isConnected { sendDisconnectOperation(at: disconnectOperations.count - 1) }
   }
 
-  /// Forgets all outstanding writes and operations for the disconnection.
+  /// Removes all outstanding writes and onDisconnect operations.
   ///
   /// - Returns: the operations, which will receive no response.
   mutating func purge() -> [DisconnectOperation] {
@@ -320,7 +322,8 @@ struct ServerConnection {
 }
 
 extension Listen {
-  /// Whether a revocation concerns this listen. It revokes all listens of a location, or the one query that it names.
+  /// Whether a revocation ends this listen. It ends all listens of a location, or only the query that it
+  /// names.
   func isCancelled(by queryText: [UInt8]?) -> Bool {
     guard let queryText else { return true }
     return query.json() == queryText
@@ -328,8 +331,8 @@ extension Listen {
 }
 
 extension Backoff {
-  /// The delays in milliseconds between attempts to connect: 0, 1,000, then 1.3 times as long each time up to 30,000.
-  /// 30 % of each is fixed and the rest random.
+  /// The delays in milliseconds between attempts to connect: 0, then 1,000, then 1.3 times the previous one,
+  /// up to 30,000. 30 % of each delay is fixed and the other 70 % is random.
   static func database(seed: UInt64) -> Backoff {
     Backoff(initial: 1_000, maximum: 30_000, factor: 1.3, jitter: 0.3...1, seed: seed)
   }

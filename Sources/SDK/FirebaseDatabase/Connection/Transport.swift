@@ -1,4 +1,4 @@
-// The transport of a connection: one WebSocket, on NIO. It transfers messages and interprets only the
+// The transport of a connection: one WebSocket on SwiftNIO. It transfers messages, and interprets only
 // keep-alives.
 //
 // Invariant: `closed` is called exactly once, and nothing is delivered after it.
@@ -19,9 +19,9 @@ struct TransportEvents: Sendable {
   var closed: @Sendable (String?) -> Void
 }
 
-/// One connection to a server.
+/// One WebSocket connection to a server.
 final class Transport: Sendable {
-  /// The messages to send until the channel is ready, and the channel afterwards.
+  /// The state of the transport. Only an open transport sends messages.
   private enum State {
     case opening
     case open(any Channel)
@@ -38,11 +38,11 @@ final class Transport: Sendable {
   /// The time within which the server must send its hello.
   static let handshakeTimeout = TimeAmount.seconds(30)
 
-  /// Opens a WebSocket; failure is reported as `closed`.
+  /// Opens a WebSocket. A failure is reported through `closed`.
   ///
   /// - Parameters:
   ///   - appCheck: the App Check token for the request's header.
-  ///   - resolver: finds the addresses of the server's name; the system's where nil.
+  ///   - resolver: finds the addresses of the server's name; nil for the system's resolver.
   ///   - patience: the timeout of the connection, and then of the upgrade to a WebSocket.
   static func open(
     to endpoint: DatabaseEndpoint, host: String?, lastSession: String?, appCheck: String? = nil,
@@ -108,8 +108,8 @@ final class Transport: Sendable {
     try channel.pipeline.syncOperations.addHandler(handler)
   }
 
-  /// The owner's events, which end when the transport closes. A name with several addresses makes several channels,
-  /// and only the channel that connected first reports events.
+  /// The owner's events; they end when the transport closes. The client opens one channel for each address of
+  /// the host. Only the channel that connected first reports events.
   private func events(of channel: any Channel) -> TransportEvents {
     TransportEvents(
       received: { [weak channel] message in
@@ -120,8 +120,8 @@ final class Transport: Sendable {
       })
   }
 
-  /// Whether a channel belongs to the transport. The server's hello may arrive on the channel's event loop before the
-  /// connection is reported on another. The hello then opens the transport.
+  /// Whether the transport uses a channel. The server's hello may arrive on the channel's event loop before
+  /// another event loop reports that the channel is connected. In that case the hello opens the transport.
   private func claim(_ channel: any Channel) -> Bool {
     state.withLock { state in
       switch state {
@@ -153,7 +153,7 @@ final class Transport: Sendable {
     }
   }
 
-  /// Ends the transport if the channel is the one that it uses, and the channel alone otherwise.
+  /// Closes the transport if it uses this channel; otherwise closes only the channel.
   private func failed(_ channel: any Channel, _ reason: String?) {
     if isOpen(on: channel) { failed(reason) } else { channel.close(promise: nil) }
   }
@@ -166,7 +166,8 @@ final class Transport: Sendable {
 
   /// Marks the transport closed.
   ///
-  /// - Returns: nil if it was closed before.
+  /// - Returns: the channel, if the transport has one; the outer optional is nil if the transport was closed
+  ///   before.
   private func finish() -> (any Channel)?? {
     state.withLock { state -> (any Channel)?? in
       defer { state = .closed }
@@ -178,8 +179,8 @@ final class Transport: Sendable {
     }
   }
 
-  /// Sends a message. Dropped when the transport is not open: the owner sends nothing before the
-  /// server's hello.
+  /// Sends a message. If the transport is not open, the message is dropped: the owner sends nothing before
+  /// the server's hello.
   func send(_ message: [UInt8]) {
     let channel: (any Channel)? = state.withLock { state in
       if case .open(let channel) = state { return channel }
@@ -189,7 +190,7 @@ final class Transport: Sendable {
     channel.eventLoop.execute { channel.pipeline.syncOperations.fireOutboundMessage(message) }
   }
 
-  /// Closes the transport; nothing is reported any more.
+  /// Closes the transport. It reports nothing afterwards.
   func close() {
     if case .some(.some(let channel)) = finish() { channel.close(promise: nil) }
   }

@@ -38,7 +38,7 @@ final class UpgradeRequestHandler: ChannelInboundHandler, RemovableChannelHandle
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     if case .head(let head) = unwrapInboundIn(data) {
-      rejected("The server answered \(head.status.code) instead of opening a WebSocket")
+      rejected("The server responded with \(head.status.code) instead of opening a WebSocket")
     }
   }
 

@@ -11,7 +11,7 @@ enum CacheFailure: Error, Equatable {
   case inUse
   /// The file cannot be opened, read or written.
   case unusable(String)
-  /// The open file could not be synced, so that a power cut may lose what was written to it.
+  /// The open file could not be synced, so a power cut may lose what was written to it.
   case unsynced(String)
 
   /// Classifies an error of SQLite or of the file system.
@@ -23,7 +23,7 @@ enum CacheFailure: Error, Equatable {
       self = .unsynced("\(error.extendedResultCode): \(error.message ?? "")")
     case let error as GRDB.DatabaseError
     where [ResultCode.SQLITE_IOERR_READ, .SQLITE_IOERR_SHORT_READ].contains(error.extendedResultCode):
-      // An unreadable sector. Another attempt would fail as well.
+      // The disk has an unreadable sector. Another attempt would fail as well.
       self = .damaged("\(error.extendedResultCode): \(error.message ?? "")")
     case let error as GRDB.DatabaseError:
       switch error.resultCode.primaryResultCode {

@@ -1,9 +1,9 @@
-// The replacement of a cache file: a new file that takes the place of one whose log could not be synced.
+// Replaces a cache file by a new file, because its log could not be synced or the file is damaged.
 //
-// The old file and its log stay as they are until the new file is on the disk. Then the new file gets the suffix
-// ".next", or ".repaired" if the old file is damaged, which makes it the valid one; that is one step for the file system.
-// Renaming a damaged file, removing the old log and renaming the new file follow, at the next start if the process ends
-// before.
+// The old file and its log stay unchanged until the new file is on the disk. Then the new file gets the
+// suffix ".next", or ".repaired" if the old file is damaged. This rename is atomic and makes the new file the
+// valid one. Three steps follow: renaming a damaged old file, removing the old log, and renaming the new
+// file. If the process ends before them, the next start performs them.
 //
 // Invariant: at every moment the disk has the old file with its log, or the complete new file.
 
@@ -19,9 +19,9 @@ extension CacheFile {
   /// Writes the replacement of a file to the disk.
   ///
   /// - Parameters:
-  ///   - keepsOld: whether the old file is damaged and renamed.
+  ///   - keepsOld: whether the old file is damaged, so that it is renamed instead of overwritten.
   ///   - fill: writes the contents, in one transaction.
-  /// - Throws: `CacheFailure`; the old file is then still valid.
+  /// - Throws: `CacheFailure`; in this case the old file is still valid.
   static func writeReplacement(
     of url: URL, keepsOld: Bool, sync: @escaping LogSync.Sync, fill: (GRDB.Database) throws -> Void
   ) throws {
@@ -50,14 +50,15 @@ extension CacheFile {
     }
   }
 
-  /// Puts a complete replacement in the place of the file. Without one it does nothing.
+  /// Moves a complete replacement to the file's name. Without a replacement it does nothing.
   static func finishReplacement(of url: URL, sync: LogSync.Sync) throws {
-    // A replacement that does not keep the old file is the newer one.
+    // A replacement that overwrites the old file is newer than one that keeps it.
     for keepsOld in [true, false] {
       let new = complete(url, keepsOld: keepsOld)
       guard FileManager.default.fileExists(atPath: new.path) else { continue }
       if keepsOld { quarantine(url) }
-      // SQLite would apply the old log to the new file. So the log's removal must reach the disk before the new name.
+      // SQLite would apply the old log to the new file. Therefore the log's removal must reach the disk
+      // before the new name.
       guard unlink(url.path + "-wal") == 0 || errno == ENOENT else {
         throw CacheFailure.unusable("the old log cannot be removed: error \(errno)")
       }

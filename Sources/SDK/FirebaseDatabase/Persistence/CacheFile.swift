@@ -1,9 +1,10 @@
 // The cache file: opens, renames and closes the SQLite file of one database.
 //
-// The file is in WAL mode under an exclusive lock. A commit is a write to the log without a sync, so that it survives
-// the end of the process. `LogSync` syncs the log in the background; after that the commit also survives a power cut.
+// The file is in WAL mode under an exclusive lock. A commit writes to the log without a sync, so it survives
+// the end of the process. `LogSync` syncs the log in the background. After that sync the commit also survives
+// a power cut.
 //
-// Invariant: a process that has a file open is the only one, and only the file's owner can read it.
+// Invariant: only one process has a file open at a time, and only the file's owner can read it.
 
 import Foundation
 import GRDB
@@ -21,7 +22,7 @@ final class CacheFile {
     self.sync = sync
   }
 
-  /// Opens a file, or creates it with its folder.
+  /// Opens a file. A missing file is created with its folder.
   ///
   /// - Parameters:
   ///   - sync: writes a file's data to the disk.
@@ -37,7 +38,7 @@ final class CacheFile {
       let queue = try connect(url)
       do {
         try queue.inDatabase { db in
-          // Takes the lock now, so that a second process fails here.
+          // Takes SQLite's lock now, so that a second process fails here.
           try db.inTransaction(.exclusive) { .commit }
           try CacheSchema.prepare(db, migrations: migrations)
           reportFailedSyncs(of: db)
@@ -68,9 +69,9 @@ final class CacheFile {
     return try DatabaseQueue(path: url.path, configuration: configuration)
   }
 
-  /// Reads the pending writes of a file that `open` found damaged: other tables may have the damage.
+  /// Reads the pending writes of a file that `open` found damaged. The damage may be in other tables only.
   ///
-  /// - Returns: nothing if SQLite cannot open the file, or if it is not a cache.
+  /// - Returns: no writes if SQLite cannot open the file, or if it is not a cache.
   static func readPendingWrites(_ url: URL) -> RestoredWrites {
     guard let queue = try? connect(url) else { return RestoredWrites() }
     defer { try? queue.close() }
@@ -83,8 +84,8 @@ final class CacheFile {
       }) ?? RestoredWrites()
   }
 
-  /// Replaces SQLite's automatic checkpoint by one that reports a failed sync as the failure of the commit. SQLite
-  /// ignores it, and the next sync may succeed although data is lost.
+  /// Replaces SQLite's automatic checkpoint, because SQLite ignores a failed sync in it. The next sync may
+  /// then succeed although data is lost. This checkpoint reports the failure as the failure of the commit.
   private static func reportFailedSyncs(of db: GRDB.Database) {
     sqlite3_wal_hook(
       db.sqliteConnection,
@@ -95,7 +96,7 @@ final class CacheFile {
       }, nil)
   }
 
-  /// The number of pages in the log above which a commit copies them to the file, as SQLite does.
+  /// The number of pages in the log above which a commit starts a checkpoint. It is SQLite's default.
   private static let pagesBetweenCheckpoints = 1_000
 
   /// Takes the lock of a cache, and creates its folder.
@@ -120,7 +121,7 @@ final class CacheFile {
     else { throw CacheFailure.unusable("it cannot be created") }
   }
 
-  /// Creates a folder with its parents, and writes their entries to the disk.
+  /// Creates a folder with its missing parents, and syncs their directory entries to the disk.
   private static func createFolder(_ folder: URL, sync: LogSync.Sync) throws {
     var created: [URL] = []
     var at = folder
@@ -134,10 +135,11 @@ final class CacheFile {
     for folder in created { try sync(folder.deletingLastPathComponent()) }
   }
 
-  /// Renames a damaged file with its log to `….damaged`, in place of an earlier damaged file. Removes it if that fails.
+  /// Renames a damaged file with its log to `….damaged`, and overwrites an earlier damaged file. If renaming
+  /// fails, it removes the file.
   static func quarantine(_ url: URL) {
     let manager = FileManager.default
-    // An interrupted call has moved the file already.
+    // An earlier call was interrupted after it had moved the file.
     guard manager.fileExists(atPath: url.path) else { return }
     let target = quarantined(url)
     for suffix in ["", "-wal", "-shm"] {

@@ -7,7 +7,7 @@ import Foundation
 enum CacheLocation {
   /// The file of a database: `<data>/firebase/<app ID>/<app name>.database/<host>_<port>_<namespace>.sqlite`.
   ///
-  /// - Parameter root: the data directory; nil for the user's.
+  /// - Parameter root: the data directory; nil for the user's data directory.
   static func file(of endpoint: DatabaseEndpoint, appID: String, appName: String, root: URL?) -> URL {
     let data = root ?? dataDirectory
     let name = [endpoint.host, "\(endpoint.effectivePort)", endpoint.namespace].map(fileName)
@@ -16,8 +16,8 @@ enum CacheLocation {
       .appendingPathComponent(name.joined(separator: "_") + ".sqlite")
   }
 
-  /// On Linux the directory of the XDG Base Directory Specification, which demands that a relative `XDG_DATA_HOME` is
-  /// ignored. On Apple's platforms the Application Support directory.
+  /// The user's data directory. On Linux it follows the XDG Base Directory Specification, which requires that
+  /// a relative `XDG_DATA_HOME` is ignored. On Apple's platforms it is the Application Support directory.
   private static var dataDirectory: URL {
     #if canImport(Darwin)
       let folders = FileManager.default.urls(for: .applicationSupportDirectory, in: .userDomainMask)

@@ -1,7 +1,7 @@
-// The cache lock: a lock file that one storage holds while it is open.
+// The cache lock: a lock file that one storage locks while it is open.
 //
-// SQLite's lock belongs to one file, and a repair replaces the file. Without this lock another process could open the new
-// file before this one does, and both would send the same pending writes.
+// SQLite's lock belongs to one file, and a repair replaces that file. Without this lock another process could
+// open the new file first, and both processes would send the same pending writes.
 //
 // Invariant: the lock ends with its object or with the process.
 

@@ -1,4 +1,4 @@
-// The schema of the cache file, and the migrations that lead to it.
+// The schema of the cache file, and the migrations that create it.
 //
 // Invariant: `PRAGMA user_version` is the number of migrations that ran, and `PRAGMA application_id` marks the file as
 // a cache of this SDK. A migration never changes after its release.
@@ -48,7 +48,9 @@ enum CacheSchema {
         """)
   }
 
-  /// Earlier versions completed filtered queries with the default queries above them, without their windows.
+  /// Marks all filtered queries as incomplete, and adds an index of complete windows. Earlier versions marked
+  /// filtered queries as complete together with the default queries above them, but without the keys of their
+  /// windows.
   private static let version2: Migration = { db in
     try db.execute(
       sql: """
@@ -57,7 +59,7 @@ enum CacheSchema {
         """)
   }
 
-  /// Checks the marks of a file, and brings it to the latest version.
+  /// Checks the application ID and version of a file, and migrates it to the latest version.
   ///
   /// - Throws: `CacheFailure.damaged` for a file of another program or of a later version.
   static func prepare(_ db: GRDB.Database, migrations: [Migration]) throws {

@@ -1,11 +1,12 @@
-// The storage of a client between runs: the contract, and the storage of a client without persistence.
+// The storage of a client between runs: the protocol, and its implementation for a client without
+// persistence.
 
 import RealtimeModel
 
 /// Stores pending writes, the server's data and the tracked queries of one database.
 ///
-/// Called on the core's queue alone. Calls since the last `commit` are stored together or not at all. No call fails:
-/// a storage that cannot store reports that to the app and continues without effect.
+/// Called only on the core's queue. All calls since the last `commit` are stored atomically. No call throws:
+/// a storage that cannot store reports the failure to the app and continues without storing.
 protocol ClientStorage: AnyObject {
   /// Opens the storage.
   ///
@@ -15,7 +16,8 @@ protocol ClientStorage: AnyObject {
   /// Makes the calls since the last commit permanent.
   func commit()
 
-  /// Handles a failed sync, or stores again after a failure, when the delay has passed that the storage requested.
+  /// Handles a failed sync, or stores again after a failure. It is called after the delay that the storage
+  /// requested.
   func retry()
 
   /// Commits and closes the storage. Later calls have no effect.
@@ -23,64 +25,67 @@ protocol ClientStorage: AnyObject {
 
   // MARK: Pending writes
 
-  /// A write was made and will be sent.
+  /// Stores a write that will be sent.
   func append(_ write: OutgoingWrite)
 
-  /// A write was answered.
+  /// Removes a write to which the server has responded.
   func remove(_ id: Int)
 
-  /// All pending writes were cancelled.
+  /// Removes all pending writes, because they were cancelled.
   func removeAllWrites()
 
   // MARK: Queries
 
-  /// The stored data of a query. If it is incomplete, the node has the children that are known completely.
+  /// The stored data of a query. If the data is incomplete, the node contains only the children that are
+  /// known completely.
   func load(_ query: QuerySpec, at path: Path) -> CacheNode
 
-  /// A query is observed or kept synchronized from now on.
+  /// Records that a query is observed or kept synchronized from now on.
   func activate(_ query: QuerySpec, at path: Path)
 
-  /// Nothing observes a query any more.
+  /// Records that no observer uses a query any more.
   func deactivate(_ query: QuerySpec, at path: Path)
 
-  /// The server has sent all data of a query.
+  /// Records that the server has sent all data of a query.
   func complete(_ query: QuerySpec, at path: Path)
 
-  /// The window of a filtered query has exactly these children.
+  /// Replaces the stored window of a filtered query by these children.
   func setWindow(_ keys: [ChildKey], of query: QuerySpec, at path: Path)
 
-  /// Children entered and left the window of a filtered query.
+  /// Adds and removes children of the stored window of a filtered query.
   func updateWindow(adding: [ChildKey], removing: [ChildKey], of query: QuerySpec, at path: Path)
 
   // MARK: Data of the server
 
-  /// The server sent the data of a query.
+  /// Stores data of a query that the server sent.
   ///
-  /// - Parameter known: the server's complete value at the path until now, if known; only differences are written then.
+  /// - Parameter known: the server's complete previous value at the path, if known. If it is given, only
+  ///   differences are written.
   func store(_ node: Node, at path: Path, query: QuerySpec, replacing known: Node?)
 
-  /// The server sent values at several paths.
+  /// Stores values that the server sent for several paths.
   func merge(_ changes: [(Path, Node)], at path: Path)
 
   /// Stores data of a query without observers: the result of a read, or a write that the server accepted.
   func storeUnobserved(_ node: Node, at path: Path, query: QuerySpec)
 }
 
-/// The data that a storage must have, to fill a new file after a failure.
+/// The data that a storage writes to a new file after a failure.
 struct StorageContents {
   var writes: [OutgoingWrite] = []
   var queries: [(path: Path, query: QuerySpec, server: CacheNode)] = []
 }
 
-/// Provides the data that a storage must have.
+/// Provides the core's current data to a storage that must write it again.
 protocol StorageSource: AnyObject, Sendable {
   var storageContents: StorageContents { get }
 
-  /// Calls the storage's `retry` after a delay in milliseconds, once the current step has ended. Any thread may call it.
+  /// Calls the storage's `retry` after a delay in milliseconds, when the current step has ended. It may be
+  /// called on any thread.
   func retryStorage(after delay: Int64)
 }
 
-/// Stores nothing: the cache and the pending writes end with the program.
+/// Stores nothing. The cache and the pending writes end with the program.
 final class MemoryStorage: ClientStorage {
   func restore() -> [OutgoingWrite] { [] }
   func commit() {}

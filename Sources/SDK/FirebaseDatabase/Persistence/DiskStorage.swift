@@ -1,17 +1,19 @@
-// The storage on disk: runs the core's changes as transactions of one cache file, and recovers from failures of it.
+// The storage on disk: stores the core's changes as transactions of one cache file, and recovers from
+// failures of the file.
 //
-// All changes of one step of the core form one transaction. Events of the step reach the app after its commit, so that
-// the app has seen nothing that the end of the process can undo.
+// All changes of one step of the core form one transaction. The app receives the events of a step after its
+// commit. Therefore the end of the process cannot undo anything that the app has seen.
 //
-// After a failure, the pending writes and the data of the active queries are written again from memory: to a new file if
-// the old one is damaged or could not be synced, else, for instance after a full disk, to the same file. The core schedules
-// the attempts as separate steps, also for an idle app, with growing delays: each attempt writes everything.
+// After a failure, the storage writes the pending writes and the data of the active queries again from
+// memory. It writes them to a new file if the old one is damaged or could not be synced. Otherwise, for
+// instance after a full disk, it writes them to the same file. The core schedules the attempts as separate
+// steps, also for an idle app. The delays grow, because each attempt writes everything.
 //
 // docs/decisions/0024-cache-of-the-database-sdk.md and 0033-recovery-of-the-cache.md have the reasons.
 //
 // Invariants
 //   1. The file has the state after some step of the core, or is marked for repair.
-//   2. A damaged file stays in its place until a new file has everything.
+//   2. A damaged file is not renamed until a new file has everything.
 
 import FirebaseCore
 import Foundation
@@ -30,35 +32,36 @@ final class DiskStorage: ClientStorage {
   private let report: Report
   private let now: () -> Int64
   private let sync: LogSync.Sync
-  /// Held while a file is in use, or will be used again; otherwise nil.
+  /// The lock is held while a file is in use or will be used again; otherwise nil.
   private var lock: CacheLock?
   /// The open file; nil if none can be used.
   private(set) var file: CacheFile?
-  /// Whether the storage uses a file, or will when its repair succeeds.
+  /// Whether the storage uses a file, or will use one after a repair.
   private var isEnabled = false
   private var isInTransaction = false
-  /// Whether the transaction changes pending writes, which a sync must follow.
+  /// Whether the transaction changes pending writes. Such a transaction requests a sync.
   private var changesWrites = false
-  /// How the state of the core must be written again; nil if the file has it.
+  /// The repair that writes the core's state again; nil if the file has that state.
   private var repair: Repair?
-  /// Whether nothing uses the file until the next call of `retry`.
+  /// Whether the storage does not use the file until the next call of `retry`.
   private var isWaiting = false
   /// The codes of the failures that were reported to the app since the file last worked.
   private var reported: Set<Int> = []
-  /// Whether the transaction replaces the contents.
-  private var isRefill = false
-  /// The delays of attempts to replace the contents: 0, 1 s, then twice as long each time up to 60 s.
+  /// Whether the current transaction replaces the contents.
+  private var replacesContents = false
+  /// The delays in milliseconds between attempts to replace the contents: 0, then 1,000, then twice the
+  /// previous one, up to 60,000.
   private var backoff = Backoff(initial: 1_000, maximum: 60_000, factor: 2, jitter: 1...1, seed: 0)
   private var updates = 0
 
-  /// The repair of a file that does not have the state of the core.
+  /// The ways to repair a file that does not have the state of the core.
   private enum Repair {
-    /// Its contents are replaced.
-    case refill
-    /// A new file takes its place.
-    case rewrite
-    /// A new file takes its place, and the old one is renamed.
-    case replace
+    /// The contents of the file are replaced.
+    case replaceContents
+    /// A new file overwrites this file.
+    case replaceFile
+    /// A new file replaces this file, and this file is renamed because it is damaged.
+    case quarantineAndReplace
   }
 
   /// Makes a storage; `restore` opens the file.
@@ -80,7 +83,7 @@ final class DiskStorage: ClientStorage {
 
   // MARK: Opening and closing
 
-  /// Opens the file. A damaged one is replaced by a new one with the pending writes that can be read.
+  /// Opens the file. A damaged file is replaced by a new one with the pending writes that could be read.
   func restore() -> [OutgoingWrite] {
     var restored = RestoredWrites()
     isEnabled = true
@@ -92,12 +95,12 @@ final class DiskStorage: ClientStorage {
       var text = reason
       if case .damaged(let loss)? = restored.failure { text += "; \(loss)" }
       report(CacheFailure.damaged(text).asNSError(file: url))
-      repair = .replace
-      rewrite(StorageContents(writes: restored.writes))
+      repair = .quarantineAndReplace
+      replaceFile(StorageContents(writes: restored.writes))
       return isEnabled ? restored.writes : []
     } catch {
       var failure = CacheFailure(error)
-      // The file was never open, so it cannot be rewritten: it is reported as unusable.
+      // The file was never open, so it cannot be rewritten. The failure is reported as unusable.
       if case .unsynced(let reason) = failure { failure = .unusable(reason) }
       report(failure.asNSError(file: url))
       disable()
@@ -110,9 +113,10 @@ final class DiskStorage: ClientStorage {
     }
     switch repair {
     case nil: break
-    case .replace: rewrite(StorageContents(writes: restored.writes))
-    case .refill, .rewrite:
-      // The file could not be read, so its writes are unknown: filling it again would delete them.
+    case .quarantineAndReplace: replaceFile(StorageContents(writes: restored.writes))
+    case .replaceContents, .replaceFile:
+      // The file could not be read, so its pending writes are unknown. Replacing its contents would delete
+      // them.
       disable()
       return []
     }
@@ -123,7 +127,7 @@ final class DiskStorage: ClientStorage {
     try CacheFile.open(url, sync: sync, syncFailed: { [weak source] in source?.retryStorage(after: 0) })
   }
 
-  /// Ends the use of the file. Later calls have no effect.
+  /// Stops using the file. Later calls have no effect.
   private func disable() {
     file?.close()
     file = nil
@@ -136,13 +140,13 @@ final class DiskStorage: ClientStorage {
     do {
       try file.queue.inDatabase { try $0.commit() }
       isInTransaction = false
-      // A refill alone does not reset the backoff: the next change may not fit, and the next sync may fail. Only a later
-      // commit shows that the file works.
-      if !isRefill, file.sync.isWorking {
+      // Replacing the contents does not reset the backoff, because the next change or sync may fail again.
+      // Only a later commit shows that the file works.
+      if !replacesContents, file.sync.isWorking {
         reported = []
         backoff.reset()
       }
-      isRefill = false
+      replacesContents = false
       if changesWrites { file.sync.request() }
       changesWrites = false
     } catch {
@@ -160,7 +164,7 @@ final class DiskStorage: ClientStorage {
 
   // MARK: Transactions
 
-  /// Runs work in the transaction of the current step.
+  /// Runs a closure in the transaction of the current step.
   func perform<Result>(_ fallback: Result, _ work: (GRDB.Database) throws -> Result) -> Result {
     guard let file, !isWaiting else { return fallback }
     do {
@@ -168,7 +172,7 @@ final class DiskStorage: ClientStorage {
         if !isInTransaction {
           try db.beginTransaction(.immediate)
           isInTransaction = true
-          if repair != nil { try refill(db) }
+          if repair != nil { try replaceContents(db) }
         }
         return try work(db)
       }
@@ -178,16 +182,16 @@ final class DiskStorage: ClientStorage {
     }
   }
 
-  /// Marks the file for repair. The call that failed is not repeated: the repair is a later step, when the core has the
-  /// effects of all calls.
+  /// Marks the file for repair. The failed call is not repeated, because the repair runs in a later step and
+  /// writes the effects of all calls.
   private func failed(_ error: any Error) {
     isInTransaction = false
-    isRefill = false
+    replacesContents = false
     let failure = CacheFailure(error)
     switch failure {
-    case .damaged: repair = .replace
-    case .unsynced: repair = repair == .replace ? .replace : .rewrite
-    case .inUse, .unusable: repair = repair ?? .refill
+    case .damaged: repair = .quarantineAndReplace
+    case .unsynced: repair = repair == .quarantineAndReplace ? .quarantineAndReplace : .replaceFile
+    case .inUse, .unusable: repair = repair ?? .replaceContents
     }
     let cause = failure.asNSError(file: url)
     if reported.insert(cause.code).inserted { report(cause) }
@@ -200,8 +204,8 @@ final class DiskStorage: ClientStorage {
 
   func retry() {
     guard isEnabled, !takeFailedSync(), let repair else { return }
-    guard repair == .refill, file != nil else {
-      return rewrite(source?.storageContents ?? StorageContents())
+    guard repair == .replaceContents, file != nil else {
+      return replaceFile(source?.storageContents ?? StorageContents())
     }
     isWaiting = false
     perform(()) { _ in }
@@ -216,34 +220,35 @@ final class DiskStorage: ClientStorage {
     return true
   }
 
-  /// Writes contents to a new file, which takes the place of the old one.
-  private func rewrite(_ contents: StorageContents) {
+  /// Writes contents to a new file, which replaces the old one.
+  private func replaceFile(_ contents: StorageContents) {
     do {
-      try CacheFile.writeReplacement(of: url, keepsOld: repair == .replace, sync: sync) {
+      try CacheFile.writeReplacement(of: url, keepsOld: repair == .quarantineAndReplace, sync: sync) {
         try fill($0, contents)
       }
       file?.close()
       file = nil
-      // Opening completes the replacement. If that fails, the old file may be renamed already.
-      repair = .rewrite
+      // Opening completes the replacement. If opening fails, the old file may already be renamed.
+      repair = .replaceFile
       file = try openFile()
       repair = nil
       isWaiting = false
     } catch {
       failed(error)
-      // Another process opened the file despite the lock. It now owns the pending writes, so this storage stops.
+      // Another process opened the file despite the lock. That process now sends the pending writes, so this
+      // storage stops.
       if case .inUse = CacheFailure(error) { disable() }
     }
   }
 
-  /// Replaces everything in the file by the current state of the core.
-  private func refill(_ db: GRDB.Database) throws {
+  /// Replaces everything in the file with the current state of the core.
+  private func replaceContents(_ db: GRDB.Database) throws {
     for table in ["pending_writes", "server_values", "tracked_queries", "tracked_keys"] {
       try db.execute(sql: "DELETE FROM \(table)")
     }
     try fill(db, source?.storageContents ?? StorageContents())
     repair = nil
-    isRefill = true
+    replacesContents = true
     changesWrites = true
   }
 
@@ -284,11 +289,11 @@ final class DiskStorage: ClientStorage {
     perform(.nothing) { db in
       let tracked = TrackedQueryTable(db: db, now: now())
       let values = ServerValueTable(db: db)
-      // A complete window is newer than the default queries that cover it.
+      // A complete window is newer than the default queries that cover its location.
       if !query.showsAll, let keys = try tracked.window(of: query, at: path) {
         let node = try values.children(of: path, keys: keys)
-        // A key of the window without rows belongs to a child that has left it, so the stored window is incomplete,
-        // unless the child exists only in a pending write.
+        // A key of the window without rows belongs to a child that left the window. The stored window is then
+        // incomplete, unless the child exists only in a pending write.
         if try node.childKeys.count == keys.count || PendingWriteTable(db: db).hasWrite(near: path) {
           return CacheNode(node: node, isComplete: true, isFiltered: true)
         }
@@ -359,7 +364,8 @@ final class DiskStorage: ClientStorage {
     }
   }
 
-  /// Writes a query's data. A filtered query's data has complete children only, and says nothing about others.
+  /// Writes a query's data. The data of a filtered query has complete children, and contains no information
+  /// about other children.
   private static func write(_ node: Node, at path: Path, query: QuerySpec, _ db: GRDB.Database) throws {
     let values = ServerValueTable(db: db)
     guard !query.showsAll else { return try values.overwrite(node, at: path) }

@@ -9,7 +9,7 @@ extension GRDB.Database {
     try cachedStatement(sql: sql).execute(arguments: StatementArguments(arguments))
   }
 
-  /// Visits the rows of a statement.
+  /// Calls a closure for each row of a statement.
   func visit(
     _ sql: String, _ arguments: [any DatabaseValueConvertible], _ visit: (Row) throws -> Void
   ) throws {
@@ -17,7 +17,7 @@ extension GRDB.Database {
     while let row = try rows.next() { try visit(row) }
   }
 
-  /// The first row's first integer; nil without a row.
+  /// The first integer of the first row; nil without a row.
   func integer(_ sql: String, _ arguments: [any DatabaseValueConvertible] = []) throws -> Int64? {
     try Int64.fetchOne(cachedStatement(sql: sql), arguments: StatementArguments(arguments))
   }
@@ -32,7 +32,7 @@ extension GRDB.Database {
 }
 
 extension Row {
-  /// The bytes in a column. GRDB's subscripts trap where a damaged file has another type.
+  /// The bytes in a column. GRDB's subscripts would trap if a damaged file has a value of another type.
   ///
   /// - Throws: `CacheFailure` if the column has no bytes.
   func bytes(_ column: Int) throws -> Data {

@@ -1,20 +1,20 @@
 // Syncs the cache file's log to the disk in the background, so that pending writes survive a power cut.
 //
-// A sync takes milliseconds, so that a sync for each write would make a burst of writes slow. Requests that arrive during
-// a sync share the next one. SQLite locks the file itself but never its log. Therefore opening and closing the log here
-// releases no lock.
+// A sync takes milliseconds, so one sync for each write would make a burst of writes slow. Requests that
+// arrive during a sync share the next one. SQLite locks the database file but never its log. Therefore
+// opening and closing the log here does not release SQLite's lock.
 //
-// After a failed sync the system may drop the data that it could not write, and report success for the next sync. So a
-// failure ends the syncs of this log, and the storage writes a new file.
+// After a failed sync the system may drop the data that it could not write, and report success for the next
+// sync. Therefore this object stops syncing after a failure, and the storage writes a new file.
 //
-// Invariant: every commit that precedes a request is on the disk when the sync that follows the request ends without a
-// failure.
+// Invariant: a commit that precedes a request is on the disk when the next successful sync after the request
+// ends.
 
 import Dispatch
 import Foundation
 import Locking
 
-/// Syncs one log.
+/// Syncs the log of one cache file.
 final class LogSync: Sendable {
   /// Writes a file's data, or a folder's entries, to the disk.
   typealias Sync = @Sendable (URL) throws -> Void
@@ -22,7 +22,7 @@ final class LogSync: Sendable {
   private struct State {
     var isRequested = false
     var hasFailed = false
-    /// The failure that the storage has not taken yet.
+    /// The failure that the storage has not read yet.
     var failure: CacheFailure?
     /// Whether the last sync succeeded.
     var isWorking = false
@@ -44,7 +44,7 @@ final class LogSync: Sendable {
   /// Whether the last sync of this log succeeded; false before the first one.
   var isWorking: Bool { state.withLock { $0.isWorking } }
 
-  /// The failure of a sync. Later calls return nil.
+  /// Returns the failure of a sync once. Later calls return nil.
   func takeFailure() -> CacheFailure? {
     state.withLock { state in
       defer { state.failure = nil }
@@ -52,7 +52,7 @@ final class LogSync: Sendable {
     }
   }
 
-  /// Syncs soon.
+  /// Starts a sync in the background, unless one is already requested.
   func request() {
     let isNew = state.withLock { state in
       defer { state.isRequested = true }
@@ -67,7 +67,7 @@ final class LogSync: Sendable {
       guard mustSync else { return }
       do {
         try sync(log)
-        // The folder too: a new file is not on the disk before its entry is.
+        // Syncs the folder too: a new file is not on the disk before its directory entry is.
         try sync(log.deletingLastPathComponent())
         state.withLock { $0.isWorking = true }
       } catch {
@@ -81,13 +81,13 @@ final class LogSync: Sendable {
     }
   }
 
-  /// Waits for the syncs in progress.
+  /// Waits until the syncs in progress have ended.
   func close() {
     queue.sync {}
   }
 
-  /// Writes a file's data, or a folder's entries, to the disk. A folder that cannot be synced does not fail: some file
-  /// systems have no sync of folders, and a folder without the right to read it cannot be opened.
+  /// Writes a file's data, or a folder's entries, to the disk. Errors of syncing a folder are ignored: some
+  /// file systems cannot sync folders, and a folder without read permission cannot be opened.
   ///
   /// - Throws: `CacheFailure.unsynced`.
   static let sync: Sync = { url in
@@ -99,7 +99,7 @@ final class LogSync: Sendable {
     }
     defer { Foundation.close(descriptor) }
     #if canImport(Darwin)
-      // Only this reaches the medium on Apple's platforms. Some file systems do not have it.
+      // Only F_FULLFSYNC reaches the medium on Apple's platforms. Some file systems do not support it.
       if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
     #endif
     guard fsync(descriptor) == 0 else {

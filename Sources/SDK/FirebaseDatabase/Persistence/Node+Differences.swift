@@ -4,7 +4,8 @@ import RealtimeModel
 
 extension Node {
   /// The changes that convert an earlier value to this one: paths with their new values. A path may end in
-  /// `.priority`. Removals come last, so that no object is empty in between, which would remove its priority.
+  /// `.priority`. Removals come last, so that no object is temporarily empty, which would remove its
+  /// priority.
   ///
   /// The cost is proportional to the difference if the two values share structure.
   func differences(from before: Node) -> [(Path, Node)] {

@@ -1,11 +1,11 @@
-// Builds a node from the rows of a location, which arrive in the order of their bytes.
+// Builds a node from the rows of a location, which must be added in the byte order of their keys.
 //
 // Invariant: the frames are the objects on the path to the last row.
 
 import JSON
 import RealtimeModel
 
-/// Collects rows into a node.
+/// Builds a node from rows.
 struct NodeBuilder {
   private struct Frame {
     let key: ArraySlice<UInt8>
@@ -66,11 +66,11 @@ struct NodeBuilder {
     return keys[0]
   }
 
-  /// The limits of stored JSON: the standard depth, which exceeds that of every accepted write, and any size, since a row
-  /// is in memory already.
+  /// The limits of stored JSON. The standard depth exceeds the depth of every accepted write. The size is
+  /// unlimited, because a row is already in memory.
   static let limits = JSONLimits(bytes: .max)
 
-  /// Reads a stored value.
+  /// Parses a stored value.
   ///
   /// - Throws: `CacheFailure` if the bytes are not the JSON of a value.
   static func node(_ bytes: UnsafeRawBufferPointer) throws -> Node {

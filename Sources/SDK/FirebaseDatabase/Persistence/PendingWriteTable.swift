@@ -1,5 +1,5 @@
-// The table of pending writes: the app's sets and updates that the server has not acknowledged, with unresolved server
-// values. Transactions and onDisconnect operations are not stored, as in Google's SDK.
+// The table of pending writes: the app's sets and updates that the server has not acknowledged. Server values
+// in them are unresolved. Transactions and onDisconnect operations are not stored, as in Google's SDK.
 
 import Foundation
 import GRDB
@@ -10,7 +10,7 @@ import RealtimeModel
 struct RestoredWrites {
   /// The readable writes in their order.
   var writes: [OutgoingWrite] = []
-  /// Why others are missing; nil if every write was read.
+  /// The reason why other writes are missing; nil if every write was read.
   var failure: CacheFailure?
 }
 
@@ -21,7 +21,7 @@ struct PendingWriteTable {
     case merge = 2
   }
 
-  /// The largest identifier that a file may have. Identifiers above it remain for later runs.
+  /// The maximum identifier that a file may contain. Identifiers above it remain available for later runs.
   private static let maximumID: Int64 = 1 << 53
 
   let db: GRDB.Database
@@ -38,7 +38,7 @@ struct PendingWriteTable {
       kind.rawValue, RowPath.encode(write.path).data, value.data)
   }
 
-  /// Removes an answered write.
+  /// Removes a write to which the server has responded.
   func remove(_ id: Int) throws {
     try db.run("DELETE FROM pending_writes WHERE id = ?", Int64(id))
   }
@@ -48,7 +48,7 @@ struct PendingWriteTable {
     try db.run("DELETE FROM pending_writes")
   }
 
-  /// Whether a write changes a location, or locations below it.
+  /// Whether a write changes this location, an ancestor or a descendant.
   func hasWrite(near path: Path) throws -> Bool {
     let key = RowPath.encode(path)
     // The encoding of a path is a prefix of the encodings of all paths below it.
@@ -57,15 +57,16 @@ struct PendingWriteTable {
       [key.data, RowPath.upperBound(key).data, key.data]) != nil
   }
 
-  /// Reads all writes. A damaged row loses only its own write, and a damaged page loses the writes in it.
+  /// Reads all writes. A damaged row loses only its write, and a damaged page loses the writes in the page.
   ///
-  /// - Throws: an error that is not damage.
+  /// - Throws: errors other than damage.
   func load() throws -> RestoredWrites {
     let columns = "SELECT id, kind, path, value FROM pending_writes"
     var scan = Scan()
     if let damage = try scan.run(db, "\(columns) ORDER BY id") {
       // The scan ends at a damaged page. A scan from the other end finds the writes after the last damaged
-      // page. Single reads find the writes between damaged pages, even if that scan finds nothing.
+      // page. Reads of single identifiers find the writes between damaged pages, even if the second scan
+      // finds nothing.
       let lower = scan.writes.keys.max() ?? -1
       _ = try scan.run(db, "\(columns) WHERE id > ? ORDER BY id DESC", Int64(lower))
       let upper = scan.writes.keys.filter { $0 > lower }.min() ?? .max
@@ -78,7 +79,8 @@ struct PendingWriteTable {
     return scan.result("\(scan.unreadable) pending writes are lost: \(scan.reason)")
   }
 
-  /// The maximum number of reads between damaged pages, so that a damaged identifier does not delay the start.
+  /// The maximum number of reads of single identifiers, so that a damaged identifier does not delay the
+  /// start.
   private static let maximumSingleReads = 100_000
 
   /// The writes that scans of the table have found.
@@ -86,7 +88,7 @@ struct PendingWriteTable {
     var writes: [Int: OutgoingWrite] = [:]
     /// The number of damaged rows.
     var unreadable = 0
-    /// Why the first of them is damaged.
+    /// The reason why the first of the damaged rows is damaged.
     var reason = ""
 
     func result(_ damage: String?) -> RestoredWrites {
@@ -94,9 +96,9 @@ struct PendingWriteTable {
         writes: writes.values.sorted { $0.id < $1.id }, failure: damage.map { CacheFailure.damaged($0) })
     }
 
-    /// Reads rows until the end or a damaged page.
+    /// Reads rows until the end of the table or a damaged page.
     ///
-    /// - Returns: why the scan ended early; nil at the end.
+    /// - Returns: the reason why the scan ended early; nil at the end of the table.
     mutating func run(
       _ db: GRDB.Database, _ sql: String, _ arguments: any DatabaseValueConvertible...
     ) throws -> String? {

@@ -1,31 +1,31 @@
 // The row path: a path as the key of a row in the cache file.
 //
-// Each key is written as UTF-8 and ends with a zero byte. So the rows of a location and of everything below it are
-// contiguous, and a location's own row precedes them. Zero and one in a key, which only a faulty server sends, are
-// escaped.
+// Each key is written as UTF-8 and ends with a zero byte. Therefore the rows of a location and its
+// descendants are contiguous, and a location's row precedes those of its descendants. The bytes zero and one
+// are escaped in keys; only a faulty server sends them.
 //
-// Invariant: different paths have different encodings, and an encoding is a prefix of another exactly if its path
-// contains the other path.
+// Invariant: different paths have different encodings, and an encoding is a prefix of another if and only if
+// its path is an ancestor of the other path.
 
 import RealtimeModel
 
-/// A path as bytes.
+/// Encodes paths as bytes.
 enum RowPath {
   private static let end: UInt8 = 0
   private static let escape: UInt8 = 1
 
-  /// The maximum levels of a stored path, for code that recurses. It exceeds a server's path, with a path in a merge and
-  /// a value below both.
+  /// The maximum number of levels of a stored path, which limits recursion. It exceeds the levels of a
+  /// server's path plus a path in a merge plus the depth of a value.
   static let maximumLevels = 512
 
-  /// The bytes of a path.
+  /// The encoding of a path.
   static func encode(_ path: Path) -> [UInt8] {
     var bytes: [UInt8] = []
     for key in path.keys { append(key, to: &bytes) }
     return bytes
   }
 
-  /// Adds a key to the bytes of a path.
+  /// Appends a key to the encoding of a path.
   static func append(_ key: ChildKey, to bytes: inout [UInt8]) {
     for byte in key.text.utf8 {
       if byte <= escape {
@@ -38,10 +38,10 @@ enum RowPath {
     bytes.append(end)
   }
 
-  /// The first bytes after all rows of a location. No byte of UTF-8 is 255.
+  /// The lowest bytes above all rows of a location. UTF-8 never contains the byte 255.
   static func upperBound(_ bytes: [UInt8]) -> [UInt8] { bytes + [0xFF] }
 
-  /// Splits bytes into keys.
+  /// Decodes bytes to keys.
   ///
   /// - Throws: `CacheFailure` if the bytes are not an encoding.
   static func decode(_ bytes: some Sequence<UInt8>) throws -> [ChildKey] {

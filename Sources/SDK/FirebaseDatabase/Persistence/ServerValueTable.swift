@@ -1,11 +1,12 @@
-// The table of server values: the cached data of the server, one row for each leaf.
+// The table of server values: the cached data of the server, with one row for each leaf.
 //
-// A row's key is the path of its leaf, so that a location is one contiguous range of rows. A leaf's priority is part of
-// its value; the priority of an object has a row at `.priority` below it.
+// A row's key is the encoded path of its leaf, so the rows of a location are one contiguous range. The value
+// of a row includes the priority of the leaf. The priority of an object has a separate row at `.priority`
+// below the object.
 //
 // Invariants
-//   1. No leaf has rows below it.
-//   2. The priority of an object has other rows next to it.
+//   1. No row is below a leaf.
+//   2. An object that has a priority row has at least one other row.
 
 import Foundation
 import GRDB
@@ -23,19 +24,19 @@ struct ServerValueTable {
     var key = RowPath.encode(path)
     try deleteRows(below: key)
     if node.isEmpty {
-      try deleteLonelyPriorities(above: path)
+      try deleteOrphanedPriorities(above: path)
     } else {
       try deleteLeaves(above: path)
       try insert(node, at: &key)
     }
   }
 
-  /// Replaces the values at several paths below a location, all at once.
+  /// Replaces the values at several descendant paths of a location atomically.
   func merge(_ changes: [(Path, Node)], at path: Path) throws {
     for (relative, node) in changes.inMergeOrder() { try overwrite(node, at: path.appending(relative)) }
   }
 
-  /// Deletes the rows of a location except those of locations below it that are kept.
+  /// Deletes the rows of a location, except those of kept descendant locations.
   ///
   /// - Parameter kept: the keys of the kept locations in ascending order.
   func prune(_ key: [UInt8], keeping kept: [[UInt8]]) throws {
@@ -80,7 +81,7 @@ struct ServerValueTable {
     try put(.leaf(value), at: priorityKey)
   }
 
-  /// Removes the leaves above a location that receives a value. Their priorities stay.
+  /// Removes the leaves above a location that receives a value. Their priorities remain.
   private func deleteLeaves(above path: Path) throws {
     for depth in 0..<path.count {
       var key = RowPath.encode(Path(keys: Array(path.keys[..<depth])))
@@ -92,8 +93,8 @@ struct ServerValueTable {
     }
   }
 
-  /// Removes the priorities above a removed location whose objects have no other rows.
-  private func deleteLonelyPriorities(above path: Path) throws {
+  /// Removes the priorities of the ancestors of a removed location that have no other rows.
+  private func deleteOrphanedPriorities(above path: Path) throws {
     for depth in (0..<path.count).reversed() {
       let key = RowPath.encode(Path(keys: Array(path.keys[..<depth])))
       var priorityKey = key
@@ -132,7 +133,7 @@ struct ServerValueTable {
     return try builder.finish()
   }
 
-  /// The children of a location with some keys, without the location's priority.
+  /// The children of a location with the given keys, without the location's priority.
   func children(of path: Path, keys: [ChildKey]) throws -> Node {
     .object(try keys.map { ($0, try node(at: path.child($0))) })
   }

@@ -1,8 +1,8 @@
-// The table of tracked queries: which queries the cache knows, completely or in part, and when each was last used.
+// The table of tracked queries: which queries are cached, completely or in part, and when each was last used.
 //
-// A query with an order but without bounds and limits is tracked as the default query, since both load the same
-// data. The children in the window of a filtered query are stored as keys, since the table of server values has
-// other children of the location as well.
+// A query with an order but without bounds and limits is tracked as the default query, because both load the
+// same data. The keys of the children in a filtered query's window are stored separately. The table of server
+// values may contain other children of that location.
 //
 // Invariants
 //   1. Keys exist only for tracked queries.
@@ -19,10 +19,10 @@ struct TrackedQueryTable {
   /// Milliseconds since 1970.
   let now: Int64
 
-  /// The default query's form. The index of windows has the same bytes.
+  /// The stored form of the default query. The partial index on windows contains the same bytes.
   static let defaultForm = QuerySpec.default.json()
 
-  /// The form under which a query is tracked.
+  /// The stored form of a query.
   private static func form(of query: QuerySpec) -> [UInt8] { query.showsAll ? defaultForm : query.json() }
 
   // MARK: Use
@@ -36,14 +36,14 @@ struct TrackedQueryTable {
       """, RowPath.encode(path).data, TrackedQueryTable.form(of: query).data, now)
   }
 
-  /// Marks a query as not observed any more.
+  /// Marks a query as no longer observed.
   func deactivate(_ query: QuerySpec, at path: Path) throws {
     try db.run(
       "UPDATE tracked_queries SET is_active = 0, last_use = ? WHERE path = ? AND query = ?", now,
       RowPath.encode(path).data, TrackedQueryTable.form(of: query).data)
   }
 
-  /// Marks the queries that the previous run observed as not observed any more.
+  /// Marks the queries that the previous run observed as no longer observed.
   func deactivateAll() throws {
     try db.run("UPDATE tracked_queries SET is_active = 0, last_use = ? WHERE is_active = 1", now)
   }
@@ -57,7 +57,7 @@ struct TrackedQueryTable {
       try db.run(
         "UPDATE tracked_queries SET is_complete = 1 WHERE is_complete = 0 AND path >= ? AND path < ? AND query = ?",
         key.data, RowPath.upperBound(key).data, TrackedQueryTable.defaultForm.data)
-      try endWindows(below: path)
+      try invalidateWindows(below: path)
     } else {
       try db.run(
         "UPDATE tracked_queries SET is_complete = 1 WHERE path = ? AND query = ?", key.data,
@@ -65,9 +65,9 @@ struct TrackedQueryTable {
     }
   }
 
-  /// Makes the filtered queries at a path and below incomplete if a default query covers the path, whose data is newer
-  /// now.
-  private func endWindows(below path: Path) throws {
+  /// Marks the filtered queries at a path and below it as incomplete if a default query covers the path,
+  /// because the default query's data is newer.
+  private func invalidateWindows(below path: Path) throws {
     let key = RowPath.encode(path)
     let range = "is_complete = 1 AND query <> x'7B7D' AND path >= ? AND path < ?"
     let bounds = [key.data, RowPath.upperBound(key).data]
@@ -77,17 +77,17 @@ struct TrackedQueryTable {
     try db.run("UPDATE tracked_queries SET is_complete = 0 WHERE \(range)", bounds[0], bounds[1])
   }
 
-  /// Tracks a query whose data is known, without an observer.
+  /// Adds a query whose data is known completely and that has no observer.
   func addComplete(_ query: QuerySpec, at path: Path) throws {
     try db.run(
       """
       INSERT INTO tracked_queries (path, query, last_use, is_active, is_complete) VALUES (?, ?, ?, 0, 1)
       ON CONFLICT (path, query) DO UPDATE SET is_complete = 1, last_use = excluded.last_use
       """, RowPath.encode(path).data, TrackedQueryTable.form(of: query).data, now)
-    if query.showsAll { try endWindows(below: path) }
+    if query.showsAll { try invalidateWindows(below: path) }
   }
 
-  /// Whether a default query at a location or above it is complete.
+  /// Whether the default query at a location or at an ancestor is complete.
   func isCovered(_ path: Path) throws -> Bool {
     for depth in 0...path.count {
       let key = RowPath.encode(Path(keys: Array(path.keys[..<depth])))
@@ -143,8 +143,8 @@ struct TrackedQueryTable {
       [RowPath.encode(path).data, TrackedQueryTable.form(of: query).data])
   }
 
-  /// The children of a location that are known completely: by filtered queries of the location, or by default queries
-  /// of the children.
+  /// The children of a location that are known completely. Filtered queries of the location or default
+  /// queries of the children have loaded them.
   func knownChildren(of path: Path) throws -> [ChildKey] {
     var keys: Set<ChildKey> = []
     let key = RowPath.encode(path)
@@ -158,7 +158,7 @@ struct TrackedQueryTable {
       "SELECT path FROM tracked_queries WHERE path > ? AND path < ? AND query = ? AND is_complete = 1",
       [key.data, RowPath.upperBound(key).data, TrackedQueryTable.defaultForm.data]
     ) { row in
-      // Only children: a path that the app observed may have more levels than a stored value.
+      // A deeper path is not a child. The app may observe a path with more levels than a stored value has.
       let below = try row.bytes(0).dropFirst(key.count)
       if below.dropLast().contains(0) { return }
       keys.formUnion(try RowPath.decode(below))
@@ -168,12 +168,12 @@ struct TrackedQueryTable {
 
   // MARK: Pruning
 
-  /// The number of queries that nothing observes.
+  /// The number of queries without observers.
   func inactiveCount() throws -> Int {
     Int(try db.integer("SELECT count(*) FROM tracked_queries WHERE is_active = 0") ?? 0)
   }
 
-  /// Removes the least recently used of the queries that nothing observes.
+  /// Removes the least recently used queries without observers.
   ///
   /// - Returns: the keys of the removed queries' locations.
   func removeOldest(_ count: Int) throws -> [[UInt8]] {
@@ -198,7 +198,7 @@ struct TrackedQueryTable {
     return keys
   }
 
-  /// Whether a location or one above it is tracked.
+  /// Whether a query of a location or of an ancestor is tracked.
   func isTracked(atOrAbove key: [UInt8]) throws -> Bool {
     var ends = [0]
     for (position, byte) in key.enumerated() where byte == 0 { ends.append(position + 1) }

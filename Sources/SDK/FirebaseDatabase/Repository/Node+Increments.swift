@@ -1,9 +1,9 @@
-// Finds increments in a value of the app.
+// Detects increments in a value of the app.
 
 import RealtimeModel
 
 extension Node {
-  /// Whether the value has an increment, whose result depends on the server's value.
+  /// Whether the value contains an increment, whose result depends on the server's value.
   var containsIncrement: Bool {
     guard containsDeferred else { return false }
     if case .deferred(.increment)? = priority { return true }

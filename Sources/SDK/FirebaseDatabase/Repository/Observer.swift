@@ -1,12 +1,12 @@
-// An observer of the app, with its callbacks.
+// An observer that the app has added, with its callbacks.
 //
-// Invariant: nothing is delivered after the observer was removed on the core's queue, and a single-event observer gets
+// Invariant: an observer receives nothing after the core has removed it, and a single-event observer receives
 // one event.
 
 import Foundation
 import RealtimeModel
 
-/// The event for the app: the snapshot and the key of the preceding sibling.
+/// An event for the app: the snapshot and the key of the preceding sibling.
 struct SnapshotEvent: Sendable {
   let snapshot: DataSnapshot
   let previousKey: String?

@@ -21,19 +21,21 @@ extension Repository {
     case .push(let push): handle(push)
     case .listenAnswered(let listen, let warnings, let error): listenAnswered(listen, warnings, error)
     case .writeAnswered(let id, let error):
-      // The write is removed immediately, because it must not be sent again after a kill.
+      // The write is removed immediately. Otherwise, if the process is killed, the next run would send it
+      // again.
       if !transactions.isSent(id) { storage.remove(id) }
       if connection.hasUnansweredListens {
-        // The server's data with the write may arrive later. Removing the pending write now would show the old value.
+        // The server's data with the write may arrive later. If the pending write were removed now, observers
+        // would see the old value.
         delayedAnswers.append((id, error))
-        // The value is stored, because after a kill only the cache has it.
+        // The value is stored, because only the cache has it if the process is killed.
         if error == nil { tree.storeUnobservedWrite(id) }
       } else {
         writeAnswered(id, error)
       }
-    case .disconnectOperationAnswered(let operation, let error): answered(operation, error)
+    case .disconnectOperationAnswered(let operation, let error): disconnectOperationAnswered(operation, error)
     case .getAnswered(let id, let result): getAnswered(id, result)
-    case .note(let isError, let text): log(isError ? .error : .notice, text)
+    case .logMessage(let isError, let text): log(isError ? .error : .notice, text)
     }
   }
 
@@ -57,7 +59,7 @@ extension Repository {
   /// Removes the observers of a listen that the server has ended.
   private func cancel(_ listen: Listen, _ error: RealtimeError) {
     raise(tree.cancel(listen, error: error))
-    // The observer of transactions is removed too, so that the next transaction adds a new one.
+    // Removes the transactions' observer too, so that the next transaction adds a new one.
     if listen.query.isDefault { transactions.watchers[listen.path] = nil }
   }
 
@@ -79,14 +81,14 @@ extension Repository {
         cancel(listen, .permissionDenied)
       }
       rerunTransactions(at: path)
-    case .rangeMerge: break  // The connection has made complete data of it.
+    case .rangeMerge: break  // The connection has applied it and reports the complete value.
     case .authRevoked, .appCheckRevoked: break  // The connection handles both.
     case .securityDebug(let text): log(.info, text)
     case .unknown(let action): log(.debug, "Ignored an unknown push '\(action)'")
     }
   }
 
-  /// Raises the events of new server data and lets transactions see it.
+  /// Raises the events of new server data, and reruns the transactions that the data affects.
   func changed(_ path: Path, _ events: [DataEvent]) {
     raise(events)
     if !events.isEmpty { rerunTransactions(at: path) }

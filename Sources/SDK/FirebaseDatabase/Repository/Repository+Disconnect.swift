@@ -1,8 +1,8 @@
-// The onDisconnect operations of a database.
+// Handles the onDisconnect operations of a database.
 //
-// Invariant: when this client notices that the connection is lost, it applies the operations that the server has
-// accepted to its cache, since the server applies them as well. A location with an increment keeps its last known value: the
-// result depends on a value that the client may not know.
+// Invariant: when this client notices that the connection is lost, it applies the operations that the server
+// has accepted to its cache, because the server applies them as well. A location with an increment keeps its
+// last known value: the result depends on a value that the client may not know.
 
 import RealtimeModel
 
@@ -20,7 +20,7 @@ extension Repository {
     connection.perform(operation)
   }
 
-  func answered(_ operation: DisconnectOperation, _ error: RealtimeError?) {
+  func disconnectOperationAnswered(_ operation: DisconnectOperation, _ error: RealtimeError?) {
     if error == nil {
       switch operation.change {
       case .put(let node): disconnectOverlay.write(node, at: operation.path)

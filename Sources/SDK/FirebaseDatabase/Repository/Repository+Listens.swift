@@ -1,4 +1,4 @@
-// Observes, keeps data synchronized, and reads once.
+// Handles the listens of a database: observers, synchronized queries, and single reads.
 
 import Dispatch
 import FirebaseCore
@@ -45,8 +45,8 @@ extension Repository {
 
   // MARK: Reading once
 
-  /// The time for which a read waits for a connection.
-  static let getPatience = DispatchTimeInterval.seconds(3)
+  /// The maximum time for which a read waits for a connection.
+  static let getTimeout = DispatchTimeInterval.seconds(3)
 
   func get(
     at path: Path, query: QuerySpec, completion: @escaping @Sendable (Result<Node, RealtimeError>) -> Void
@@ -58,7 +58,7 @@ extension Repository {
     let id = makeIdentifier()
     gets[id] = PendingGet(path: path, query: query, completion: completion)
     connection.get(id, at: path, query: query)
-    Repository.queue.asyncAfter(deadline: .now() + Repository.getPatience) { [weak self] in
+    Repository.queue.asyncAfter(deadline: .now() + Repository.getTimeout) { [weak self] in
       guard let self, self.gets[id] != nil else { return }
       self.gets[id]?.isOverdue = true
       if !self.connection.isConnected { self.failGet(id) }
@@ -66,10 +66,11 @@ extension Repository {
     }
   }
 
-  /// Ends a read that no server answers: with the stored data if there is any, else with an error.
+  /// Completes a read to which no server responds: with the stored data if it is complete, otherwise with an
+  /// error.
   func failGet(_ id: Int) {
     guard let get = gets.removeValue(forKey: id) else { return }
-    connection.abandonGet(id)
+    connection.cancelGet(id)
     let cached = storage.load(get.query, at: get.path)
     if cached.isComplete || !cached.node.isEmpty {
       get.completion(.success(tree.view(over: cached.node, at: get.path, query: get.query)))
@@ -87,7 +88,7 @@ extension Repository {
       if get.query.showsAll {
         changed(get.path, tree.applyServerOverwrite(at: get.path, node))
       } else if let tag = tree.listen(at: get.path, query: get.query).tag {
-        // The response has only the query's window, so it must not be stored as the complete location.
+        // The response contains only the query's window, so it must not be stored as the complete location.
         changed(get.path, tree.applyServerOverwrite(at: get.path, node, tag: tag))
       }
       get.completion(.success(tree.view(over: node, at: get.path, query: get.query)))

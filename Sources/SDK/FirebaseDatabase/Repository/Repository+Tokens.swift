@@ -1,4 +1,4 @@
-// Connects the sources of tokens to the connection.
+// Connects the token sources of the app to the connection.
 
 import Dispatch
 import FirebaseCore
@@ -13,7 +13,7 @@ struct TokenSources: Sendable {
 }
 
 extension Repository {
-  /// Sends every later change of a token. The tokens of the start are fetched before connecting.
+  /// Sends every later change of a token. The first tokens are fetched before the client connects.
   func observeTokens() {
     guard let tokenSources else { return }
     tokenObservations = [
@@ -27,7 +27,7 @@ extension Repository {
   ) -> TokenObservation {
     let isFirst = Guarded(true)
     return source.observe { [weak self] state in
-      // The first state may be older than the token that is fetched for the connection.
+      // The first reported state may be older than the token that is fetched for the connection.
       let isInitial = isFirst.withLock { isFirst in
         defer { isFirst = false }
         return isFirst
@@ -45,11 +45,13 @@ extension Repository {
     tokenSources.auth.token(forcingRefresh: forcingAuth) { [weak self] auth in
       tokenSources.appCheck.token(forcingRefresh: forcingAppCheck) { [weak self] appCheck in
         self?.step { repository in
-          // Another user signed in meanwhile, whose writes must not be sent with this token.
+          // Another user has signed in during the request. The writes of that user must not be sent with this
+          // token.
           guard tokenSources.auth.userID == user else {
             return repository.fetchTokens(generation, forcingAuth: false, forcingAppCheck: false)
           }
-          // Without an App Check token the server decides whether it serves the client.
+          // If no App Check token is available, the client connects without one, and the server decides
+          // whether to accept it.
           let appCheck = (try? appCheck.get()) ?? nil
           repository.connection.tokensFetched(
             generation, auth: auth, appCheck: appCheck, at: Repository.uptime)

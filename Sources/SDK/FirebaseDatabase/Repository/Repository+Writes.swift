@@ -1,5 +1,5 @@
-// Writes: applied to the local tree with estimated server values, sent with unresolved server values, and reverted if
-// the server rejects them.
+// Handles the writes of a database. A write is applied to the local tree with estimated server values and
+// sent with unresolved server values. If the server rejects it, it is reverted.
 
 import Dispatch
 import FirebaseCore
@@ -16,7 +16,7 @@ extension Repository {
     overrideTransactions(at: [path])
   }
 
-  /// Replaces values at several paths below one, all at once.
+  /// Replaces values at several descendant paths of a location atomically.
   func update(_ changes: [(Path, Node)], at path: Path, completion: @escaping WriteCompletion) {
     guard !changes.isEmpty else { return completion(nil) }
     if let error = Repository.rejection(of: changes.map { (path.appending($0), $1) }) {
@@ -28,12 +28,12 @@ extension Repository {
     overrideTransactions(at: changes.map { path.appending($0.0) })
   }
 
-  /// The maximum levels of a write below the root: the maximum that a server may be configured to accept. The JSON reader
-  /// accepts 128 levels.
+  /// The maximum number of levels of a write below the root: the maximum that a server can be configured to
+  /// accept. The JSON reader accepts 128 levels.
   static let maximumDepth = 100
 
-  /// The error of a write that no server accepts. It fails at once, because the client could not read it from its cache
-  /// file again, nor send it.
+  /// The error of a write that every server would reject; nil for other writes. The write fails at once,
+  /// because the client could neither read it from its cache file again nor send it.
   static func rejection(of changes: [(path: Path, node: Node)]) -> RealtimeError? {
     let depth = changes.map { $0.path.dataDepth + $0.node.depth }.max() ?? 0
     guard depth <= maximumDepth else {
@@ -50,15 +50,17 @@ extension Repository {
       raise(
         tree.applyUserOverwrite(
           at: write.path, estimate(of: node, at: write.path), id: write.id,
-          isGuess: node.containsIncrement))
+          isEstimate: node.containsIncrement))
     case .merge(let changes):
       let estimates = changes.map { ($0, estimate(of: $1, at: write.path.appending($0))) }
-      let guesses = changes.indices.filter { changes[$0].1.containsIncrement }
-      raise(tree.applyUserMerge(at: write.path, estimates, id: write.id, guesses: Set(guesses)))
+      let estimatedPositions = changes.indices.filter { changes[$0].1.containsIncrement }
+      raise(
+        tree.applyUserMerge(
+          at: write.path, estimates, id: write.id, estimatedPositions: Set(estimatedPositions)))
     }
   }
 
-  /// A value with estimates in place of its server values.
+  /// The value with its server values replaced by estimates.
   func estimate(of node: Node, at path: Path) -> Node {
     guard node.containsDeferred else { return node }
     return node.resolved(existing: tree.latestNode(at: path), timestamp: serverTime)
@@ -66,12 +68,13 @@ extension Repository {
 
   private func send(_ write: OutgoingWrite, _ completion: @escaping WriteCompletion) {
     writeCompletions[write.id] = completion
-    // The connection changes first, because a storage that replaces its file reads the connection's writes.
+    // The connection changes first, because a storage that replaces its file reads the pending writes from
+    // the connection.
     connection.write(write)
     storage.append(write)
   }
 
-  /// Applies and sends the writes of earlier runs. Their completions ended with those runs.
+  /// Applies and sends the writes of earlier runs. They have no completions.
   func restoreWrites() {
     for write in storage.restore() {
       skipIdentifiers(upTo: write.id)
@@ -81,7 +84,7 @@ extension Repository {
     }
   }
 
-  /// Handles the server's answer to a write, which the storage does not have any more.
+  /// Handles the server's response to a write, which was already removed from the storage.
   func writeAnswered(_ id: Int, _ error: RealtimeError?) {
     if transactions.isSent(id) { return transactionAnswered(id, error) }
     guard let completion = writeCompletions.removeValue(forKey: id) else { return }
@@ -95,7 +98,7 @@ extension Repository {
 
   /// Reverts every write that the server has not acknowledged, and calls the completions with an error.
   func purgeOutstandingWrites() {
-    for completion in takeBackWrites() { completion(Repository.cancelled) }
+    for completion in cancelWrites() { completion(Repository.cancelled) }
   }
 
   private static let cancelled = RealtimeError(.writeCanceled, "Write cancelled by user")
@@ -103,7 +106,7 @@ extension Repository {
   /// Cancels every write and onDisconnect operation that the server has not acknowledged.
   ///
   /// - Returns: their completions, in the order of the writes.
-  func takeBackWrites() -> [WriteCompletion] {
+  func cancelWrites() -> [WriteCompletion] {
     let answers = delayedAnswers
     delayedAnswers = []
     for (id, error) in answers { writeAnswered(id, error) }

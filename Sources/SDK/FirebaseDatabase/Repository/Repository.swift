@@ -2,8 +2,8 @@
 //
 // Invariants
 //   1. The repository runs on one serial queue, which all databases share.
-//   2. Events reach the app only through `raise`, in the order of the sync tree, on the callback queue, and never
-//      inside a call of the app.
+//   2. Events reach the app only through `raise`, in the order of the sync tree, on the callback queue, and
+//      never inside a call of the app.
 //   3. Requests of the app are applied locally first and sent afterwards.
 
 import Dispatch
@@ -16,7 +16,7 @@ import RealtimeWire
 
 /// The core of one database.
 final class Repository: @unchecked Sendable {
-  // Safe to share: all mutable state is touched on `queue` alone; everything else is constant.
+  // Safe to share: all mutable state is used only on `queue`; everything else is constant.
 
   /// The queue of all databases' cores.
   static let queue = DispatchQueue(label: "com.google.firebase.database.core")
@@ -33,7 +33,7 @@ final class Repository: @unchecked Sendable {
   var connection: ServerConnection
   var transactions = TransactionQueue()
   var observers: [UInt: Observer] = [:]
-  var firedSingles: Set<UInt> = []
+  var deliveredSingleObservers: Set<UInt> = []
   var writeCompletions: [Int: WriteCompletion] = [:]
   var delayedAnswers: [(id: Int, error: RealtimeError?)] = []
   var gets: [Int: PendingGet] = [:]
@@ -54,7 +54,7 @@ final class Repository: @unchecked Sendable {
   var tokenObservations: [TokenObservation] = []
   private(set) var triggers: ReconnectionTriggers?
   private let makeTokenSources: @Sendable () -> TokenSources?
-  /// Calls of the app that wait for the commit of the current step.
+  /// Calls to the app that wait for the commit of the current step.
   private var deliveries: [@Sendable () -> Void] = []
   private var lastIdentifier = 0
   private var hasStarted = false
@@ -70,11 +70,11 @@ final class Repository: @unchecked Sendable {
     let query: QuerySpec
   }
 
-  /// A read that waits for its answer.
+  /// A read that waits for its response.
   struct PendingGet {
     let path: Path
     let query: QuerySpec
-    /// Whether the time to wait for a connection has passed.
+    /// Whether the maximum time to wait for a connection has passed.
     var isOverdue = false
     let completion: @Sendable (Result<Node, RealtimeError>) -> Void
   }
@@ -140,13 +140,13 @@ final class Repository: @unchecked Sendable {
     connection.connect()
   }
 
-  /// A number for a write, a read or an operation, larger than all before.
+  /// A number for a write, a read or an operation. It is larger than all earlier numbers.
   func makeIdentifier() -> Int {
     lastIdentifier += 1
     return lastIdentifier
   }
 
-  /// Makes the next numbers larger than one of an earlier run.
+  /// Makes the next identifiers larger than the last identifier of an earlier run.
   func skipIdentifiers(upTo last: Int) {
     lastIdentifier = max(lastIdentifier, last)
   }
@@ -154,7 +154,7 @@ final class Repository: @unchecked Sendable {
   /// The estimated time of the server's clock, in milliseconds since 1970.
   var serverTime: Int64 { clock() + serverTimeOffset }
 
-  /// Sets the server's clock.
+  /// Updates the offset of the server's clock.
   func serverTimeArrived(_ time: Int64) {
     serverTimeOffset = time - clock()
   }
@@ -164,7 +164,7 @@ final class Repository: @unchecked Sendable {
   /// The same as `serverTime`, for any thread.
   var publishedServerTime: Int64 { clock() + publishedOffset.withLock { $0 } }
 
-  /// Milliseconds of a clock that never steps.
+  /// Milliseconds of a monotonic clock.
   static var uptime: Int64 { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) }
 
   func log(_ level: FirebaseLoggerLevel, _ message: @autoclosure () -> String) {
@@ -173,7 +173,7 @@ final class Repository: @unchecked Sendable {
 
   // MARK: Events
 
-  /// Hands events to their observers on the callback queue.
+  /// Delivers events to their observers on the callback queue.
   func raise(_ events: [DataEvent]) {
     for event in events {
       let id = event.registration.id
@@ -195,10 +195,10 @@ final class Repository: @unchecked Sendable {
     _ node: Node, _ path: Path, _ previous: ChildKey?, _ event: DataEvent, _ observer: Observer
   ) {
     if observer.isSingle {
-      guard firedSingles.insert(observer.registration.id).inserted else { return }
+      guard deliveredSingleObservers.insert(observer.registration.id).inserted else { return }
       Repository.queue.async {
         self.remove(observer.registration, at: observer.path, query: observer.query)
-        self.firedSingles.remove(observer.registration.id)
+        self.deliveredSingleObservers.remove(observer.registration.id)
         self.flush()
       }
     }
@@ -215,8 +215,8 @@ final class Repository: @unchecked Sendable {
 
   // MARK: The connection
 
-  /// Ends a step: performs the actions of the sync trees and the connection until none remain, stores the changes, and
-  /// calls the app.
+  /// Ends a step. It performs the actions of the sync trees and the connection until no action remains,
+  /// stores the changes, and then calls the app.
   func flush() {
     performActions()
     storage.commit()
@@ -287,8 +287,8 @@ final class Repository: @unchecked Sendable {
         }))
   }
 
-  /// Sends a message. A request that the protocol cannot carry fails as if the server had rejected it: sent again after a
-  /// reconnection, it would fail again.
+  /// Sends a message. If the protocol cannot carry a request, it fails as if the server had rejected it.
+  /// Otherwise the request would be sent again after each reconnect, and would fail each time.
   private func send(_ message: ClientMessage) {
     let bytes = message.json()
     if bytes.withUnsafeBytes({ MessageSplitter.fits($0, maximum: maximumFrames) }) {
@@ -298,8 +298,8 @@ final class Repository: @unchecked Sendable {
     }
   }
 
-  /// The JSON size in bytes above which a listen sends a compound hash, so that the server sends only differing ranges.
-  /// The product's clients use the same threshold.
+  /// The size of the cached value in bytes of JSON above which a listen sends a compound hash. The server
+  /// then sends only the ranges that differ. Google's SDKs use the same threshold.
   static let compoundHashThreshold = 1_024
 
   private func send(_ listen: Listen, _ number: Int64) {
@@ -308,7 +308,7 @@ final class Repository: @unchecked Sendable {
       path: listen.path, query: listen.query, tag: listen.tag.map(Int64.init), hash: known.hash)
     if known.estimatedSize > Repository.compoundHashThreshold {
       request.compoundHash = CompoundHashFields(CompoundHash(of: known))
-      connection.offered(known, by: listen, number: number)
+      connection.recordHashedNode(known, of: listen, number: number)
     }
     transport?.send(ClientMessage.request(ClientRequest(number, .listen(request))).json())
   }
@@ -321,9 +321,9 @@ final class Repository: @unchecked Sendable {
     enqueue { $0.connection.resume(.user) }
   }
 
-  /// Closes the connection permanently, since the app was deleted. Observers receive no more events; reads and
-  /// transactions fail. The completions of unacknowledged writes are released without a call, since their outcome is
-  /// unknown.
+  /// Closes the connection permanently, because the app was deleted. Observers receive no more events; reads
+  /// and transactions fail. The completions of unacknowledged writes are released without a call, because the
+  /// outcome of those writes is unknown.
   func shutdown() {
     enqueue { repository in
       guard !repository.hasEnded else { return }
@@ -331,15 +331,17 @@ final class Repository: @unchecked Sendable {
       repository.tokenObservations = []
       repository.triggers = nil
       repository.observers = [:]
-      // Acknowledged writes leave the storage first. Then it closes before the writes are cancelled, so that they remain stored for the next run.
+      // Removes acknowledged writes from the storage, and closes it before the other writes are cancelled.
+      // Those writes stay stored for the next run.
       repository.deliverDelayedAnswers()
       repository.storage.close()
-      _ = repository.takeBackWrites()
+      _ = repository.cancelWrites()
       repository.hasEnded = true
     }
   }
 
-  /// Fails requests after the app was deleted. They were never sent, so every completion receives an error.
+  /// Fails the requests that the app makes after it was deleted. They are never sent, so every completion
+  /// receives an error.
   private func rejectRequests() {
     observers = [:]
     purgeOutstandingWrites()

@@ -1,7 +1,7 @@
 // The merge order: the order in which the changes of one merge apply.
 //
-// A merge is atomic, but its changes apply one by one. A location that is empty in between loses its priority. The order
-// is therefore values, removals, priorities.
+// A merge is atomic, but its changes apply one by one. A location that is temporarily empty loses its
+// priority. The order is therefore values, removals, priorities.
 
 import RealtimeModel
 

@@ -1,24 +1,25 @@
-// A path tree has values at some of its paths: pending writes, sync points, queued transactions.
+// A path tree: a tree with values at some of its paths, for instance pending writes, sync points or queued
+// transactions.
 //
 // Invariant: no branch is empty; a branch that loses its last value is pruned.
 
 import RealtimeModel
 
-/// Values at paths.
+/// A tree of values by path.
 struct PathTree<Value> {
   /// The value at this location; nil for none.
   var value: Value?
 
   private(set) var children: [ChildKey: PathTree] = [:]
 
-  /// Makes a tree with at most a value at its root.
+  /// Makes a tree with an optional value at its root.
   init(_ value: Value? = nil) {
     self.value = value
   }
 
   var isEmpty: Bool { value == nil && children.isEmpty }
 
-  /// The children in key order, so that every walk is deterministic.
+  /// The children in key order, so that every traversal is deterministic.
   var sortedChildren: [(key: ChildKey, tree: PathTree)] {
     children.count > 1
       ? children.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
@@ -46,7 +47,7 @@ struct PathTree<Value> {
     update(path.keys[...]) { $0 = tree }
   }
 
-  /// Changes the tree at a path in place and prunes what became empty.
+  /// Changes the tree at a path in place, and removes branches that become empty.
   mutating func update(_ path: Path, _ change: (inout PathTree) -> Void) {
     update(path.keys[...], change)
   }
@@ -57,7 +58,7 @@ struct PathTree<Value> {
     if children[key]?.isEmpty == true { children[key] = nil }
   }
 
-  /// The value nearest to the root on the way to a path, with the rest of the path below it.
+  /// The value nearest to the root on the way to a path, with the remaining path below that value.
   func rootmostValue(on path: Path) -> (value: Value, rest: Path)? {
     var tree = self
     var depth = 0
@@ -88,13 +89,13 @@ struct PathTree<Value> {
     for child in children.values { child.forEachUnordered(visit) }
   }
 
-  /// Whether every value satisfies a condition. Ends at the first that does not.
+  /// Whether every value satisfies a condition. The search ends at the first value that does not.
   func allSatisfy(_ condition: (Value) -> Bool) -> Bool {
     if let value, !condition(value) { return false }
     return children.values.allSatisfy { $0.allSatisfy(condition) }
   }
 
-  /// Visits the paths of the values that no other value lies above, in key order.
+  /// Visits the paths of the values without a value above them, in key order.
   ///
   /// - Parameter path: the path of this tree.
   func forEachRootmost(at path: Path, _ visit: (Path) -> Void) {

@@ -1,4 +1,5 @@
-// A pending queue: values by ascending identifiers, which are mostly removed in the order of their arrival.
+// A pending queue: values in the order of their identifiers. Most values are removed in the order in which
+// they were added.
 //
 // An array would shift all values for each removal at its front. Here a removal empties a slot, and empty slots are
 // compacted when they outnumber the values. Appending and removing cost O(log n) on average.
@@ -23,7 +24,7 @@ struct PendingQueue<Value> {
   /// The largest identifier; nil if the queue is empty.
   var lastID: Int? { isEmpty ? nil : slots.last?.id }
 
-  /// Adds a value at the end. A value with the identifier of the last one replaces it.
+  /// Adds a value at the end. If the last value has the same identifier, it is replaced.
   mutating func append(_ id: Int, _ value: Value) {
     if let last = lastID {
       precondition(last <= id, "invariant: the identifiers of a queue ascend")
@@ -65,7 +66,7 @@ struct PendingQueue<Value> {
     }
   }
 
-  /// Whether every value satisfies a condition. Ends at the first that does not.
+  /// Whether every value satisfies a condition. The search ends at the first value that does not.
   func allSatisfy(_ condition: (Value) -> Bool) -> Bool {
     slots[head...].allSatisfy { $0.value.map(condition) ?? true }
   }
@@ -77,7 +78,7 @@ struct PendingQueue<Value> {
     }
   }
 
-  /// Changes every value in order; values for which `change` returns nil are removed.
+  /// Changes every value in order. Values for which `change` returns nil are removed.
   mutating func update(_ change: (Value) -> Value?) {
     var kept: [(id: Int, value: Value?)] = []
     for slot in slots[head...] {

@@ -4,7 +4,7 @@
 
 import RealtimeModel
 
-/// A change to data, as seen from one location.
+/// A change of data, with a path that is relative to one location.
 struct SyncOperation {
   enum Source: Equatable {
     /// The app wrote.
@@ -18,7 +18,7 @@ struct SyncOperation {
   enum Change {
     /// The value was replaced.
     case overwrite(Node)
-    /// Values at paths below were replaced, all at once.
+    /// Values at descendant paths were replaced atomically.
     case merge(PathTree<Node>)
     /// A write was acknowledged; the tree names the paths that it wrote.
     case acknowledge(PathTree<Bool>, isRevert: Bool)
@@ -30,7 +30,7 @@ struct SyncOperation {
   var path: Path
   var change: Change
 
-  /// The operation as a child sees it; nil if the child is not concerned.
+  /// The operation with a path relative to a child; nil if it does not change the child.
   func forChild(_ key: ChildKey) -> SyncOperation? {
     var operation = self
     guard path.isRoot else {

@@ -1,4 +1,4 @@
-// A sync point: a location at which at least one query is observed.
+// A sync point: a location with at least one observed query.
 //
 // Invariant: a sync point has one view for each query, and every view has an observer.
 
@@ -13,7 +13,7 @@ final class SyncPoint {
   /// The first view that loads all data of the location.
   var completeView: SyncView? { views.first { $0.query.showsAll } }
 
-  /// The views that load a part.
+  /// The views that load only a part of the location.
   var filteredViews: [SyncView] { views.filter { !$0.query.showsAll } }
 
   /// The view of exactly this query.
@@ -25,7 +25,7 @@ final class SyncPoint {
     views.append(view)
   }
 
-  /// Applies an operation to every view that it concerns.
+  /// Applies an operation to every view that it affects.
   func apply(_ operation: SyncOperation, writes: WriteTreeReference, completeServerNode: Node?) -> [DataEvent]
   {
     if case .query(let query) = operation.source {
@@ -34,7 +34,7 @@ final class SyncPoint {
     return views.flatMap { $0.apply(operation, writes: writes, completeServerNode: completeServerNode) }
   }
 
-  /// The server's complete value at a path below, if a view knows it.
+  /// The server's complete value at a descendant path, if a view knows it.
   func completeServerNode(at relative: Path) -> Node? {
     for view in views {
       if let node = view.completeServerNode(at: relative) { return node }
@@ -45,10 +45,10 @@ final class SyncPoint {
   /// Removes observers.
   ///
   /// - Parameters:
-  ///   - query: the query. The default query means every query of the location, but a failed listen of it removes only
-  ///     the views that depended on it.
-  ///   - registration: the observer; nil for all.
-  /// - Returns: the queries that have no observers now, and the events for observers.
+  ///   - query: the query. The default query means every query of the location. If its listen failed, only
+  ///     the views that depended on that listen are removed.
+  ///   - registration: the observer; nil for all observers.
+  /// - Returns: the queries that have lost their last observer, and the events for observers.
   func remove(
     _ query: QuerySpec, _ registration: ObserverRegistration?, error: RealtimeError?
   ) -> (queries: [QuerySpec], events: [DataEvent]) {

@@ -1,20 +1,20 @@
 // The sync tree: the observers, pending writes and caches of a database, and the listens that it needs from the server.
 //
 // Invariants
-//   1. The tree requests a listen for a location exactly if something is observed there and no view above loads all of
-//      it.
+//   1. The tree requests a listen for a location if and only if the location is observed and no view above it
+//      loads all of its data.
 //   2. A listen that loads a complete location replaces every listen at and below it.
 //   3. A query with bounds or a limit has one tag, unique for the lifetime of the tree.
 //   4. The tree is deterministic: the same calls give the same events and listens.
 
 import RealtimeModel
 
-/// One listen as the server knows it.
+/// One listen, as the server identifies it.
 struct Listen: Hashable, Sendable {
   let path: Path
-  /// The query; the default one for every query that loads all data.
+  /// The query; the default query for every query that loads all data.
   let query: QuerySpec
-  /// Names the query in the server's pushes; nil for a listen that loads all data.
+  /// Identifies the query in the server's pushes; nil for a listen that loads all data.
   let tag: Int?
 }
 
@@ -54,26 +54,28 @@ final class SyncTree {
 
   // MARK: Writes of the app
 
-  /// Replaces a value before the server's response.
+  /// Replaces a value locally before the server responds.
   ///
-  /// - Parameter isGuess: whether the value depends on the server's.
+  /// - Parameter isEstimate: whether the new value depends on the server's value.
   func applyUserOverwrite(
-    at path: Path, _ node: Node, id: Int, isVisible: Bool = true, isGuess: Bool = false
+    at path: Path, _ node: Node, id: Int, isVisible: Bool = true, isEstimate: Bool = false
   ) -> [DataEvent] {
     writes.add(
       WriteRecord(
-        id: id, path: path, change: .overwrite(node), isVisible: isVisible, guesses: isGuess ? [0] : []))
+        id: id, path: path, change: .overwrite(node), isVisible: isVisible,
+        estimatedPositions: isEstimate ? [0] : []))
     return isVisible ? apply(SyncOperation(source: .user, path: path, change: .overwrite(node))) : []
   }
 
-  /// Replaces values at several paths before the server's response.
+  /// Replaces values at several paths locally before the server responds.
   ///
-  /// - Parameter guesses: the positions of the changes whose values depend on the server's.
+  /// - Parameter estimatedPositions: the positions of the changes whose new values depend on the server's values.
   func applyUserMerge(
-    at path: Path, _ changes: [(Path, Node)], id: Int, guesses: Set<Int> = []
+    at path: Path, _ changes: [(Path, Node)], id: Int, estimatedPositions: Set<Int> = []
   ) -> [DataEvent] {
     writes.add(
-      WriteRecord(id: id, path: path, change: .merge(changes), isVisible: true, guesses: guesses))
+      WriteRecord(
+        id: id, path: path, change: .merge(changes), isVisible: true, estimatedPositions: estimatedPositions))
     return apply(SyncOperation(source: .user, path: path, change: .merge(SyncOperation.tree(changes))))
   }
 
@@ -90,16 +92,17 @@ final class SyncTree {
     writes.removeAll().filter(\.isVisible).flatMap { apply(acknowledgement(of: $0, isRevert: true)) }
   }
 
-  /// Stores a write that the server has accepted, and whose record is removed later.
+  /// Stores a write that the server has accepted before its record is removed from the tree.
   func storeUnobservedWrite(_ id: Int) {
     if let record = writes.record(id) { storeUnobserved(record) }
   }
 
-  /// Stores the parts of an acknowledged write that no listen covers, so that a later run finds them. For other parts,
-  /// the server has sent the result. A part with an increment keeps the last known value: the sum may be another one.
+  /// Stores the parts of an acknowledged write that no listen covers, so that a later run finds them. For
+  /// other parts, the server has sent the result. A part with an increment keeps its last known value,
+  /// because the client may not know the sum.
   private func storeUnobserved(_ record: WriteRecord) {
     for (position, (path, node)) in record.replacements.enumerated()
-    where !record.guesses.contains(position) && !isCovered(path)
+    where !record.estimatedPositions.contains(position) && !isCovered(path)
       && completeServerNode(at: path.dataPath) == nil
     {
       storage.storeUnobserved(node, at: path, query: .default)
@@ -123,12 +126,12 @@ final class SyncTree {
 
   // MARK: Data of the server
 
-  /// Replaces a value by the server's.
+  /// Replaces a value with the server's value.
   func applyServerOverwrite(at path: Path, _ node: Node, tag: Int? = nil) -> [DataEvent] {
     apply(.overwrite(node), at: path, tag: tag)
   }
 
-  /// Replaces values at several paths by the server's.
+  /// Replaces values at several paths with the server's values.
   func applyServerMerge(at path: Path, _ changes: [(Path, Node)], tag: Int? = nil) -> [DataEvent] {
     apply(.merge(SyncOperation.tree(changes)), at: path, tag: tag)
   }
@@ -138,7 +141,7 @@ final class SyncTree {
     apply(.listenComplete, at: listen.path, tag: listen.tag)
   }
 
-  /// The server's cached value of a listen, for its hash.
+  /// The server's cached value of a listen, for the listen's hash.
   func serverNode(of listen: Listen) -> Node {
     let syncPoint = syncPoints[listen.path]
     guard listen.tag != nil else { return syncPoint?.completeView?.cache.server.node ?? .empty }
@@ -151,7 +154,7 @@ final class SyncTree {
       store(change, at: path, query: .default, isTagged: false)
       return apply(SyncOperation(source: .server, path: path, change: change))
     }
-    // A push for a query that was removed meanwhile may still arrive.
+    // A push for a query that was removed in the meantime may still arrive.
     guard let location = locations[tag], let relative = path.relative(to: location.path),
       let syncPoint = syncPoints[location.path]
     else { return [] }
@@ -174,7 +177,8 @@ final class SyncTree {
     }
   }
 
-  /// The server's complete value at a path, if a default listen covers it. Filtered listens may be ahead of it.
+  /// The server's complete value at a path, if a default listen covers it. The data of filtered listens may
+  /// be newer.
   private func listenedNode(at path: Path) -> Node? {
     for (syncPoint, depth) in syncPoints.values(on: path) where !path.isPriority {
       if let view = syncPoint.completeView {
@@ -234,7 +238,7 @@ final class SyncTree {
     return server
   }
 
-  /// The observed queries with the server's data, for a storage that lost its file.
+  /// The observed queries with the server's data. A storage that lost its file writes them again.
   var observedQueries: [(path: Path, query: QuerySpec, server: CacheNode)] {
     var queries: [(path: Path, query: QuerySpec, server: CacheNode)] = []
     syncPoints.forEach { path, syncPoint in
@@ -246,7 +250,8 @@ final class SyncTree {
   /// Removes an observer, or all observers of a query. With an error, they receive a cancel event.
   ///
   /// - Parameters:
-  ///   - registration: nil for all observers of the query. The default query means every query of the location.
+  ///   - registration: the observer; nil for all observers of the query. The default query means every query
+  ///     of the location.
   ///   - error: the error with which the server ended the listen; nil if the app removes the observer.
   func remove(
     _ registration: ObserverRegistration?, at path: Path, query: QuerySpec, error: RealtimeError? = nil
@@ -260,7 +265,7 @@ final class SyncTree {
     for query in removed where !query.showsAll || lostCompleteView { storage.deactivate(query, at: path) }
     let isCovered = isCovered(path)
     if !isCovered {
-      // The queries that this listen covered need their own listens before it stops.
+      // The queries that this listen covered need separate listens before it stops.
       if lostCompleteView {
         for view in distinctViews(below: syncPoints.subtree(path)) {
           pendingActions.append(.start(listen(for: view)))
@@ -280,12 +285,13 @@ final class SyncTree {
     return events
   }
 
-  /// The server revoked or rejected a listen: its observers receive a cancel event and are removed.
+  /// Handles a listen that the server revoked or rejected: its observers receive a cancel event and are
+  /// removed.
   func cancel(_ listen: Listen, error: RealtimeError) -> [DataEvent] {
     remove(nil, at: listen.path, query: listen.query, error: error)
   }
 
-  /// The requested listen of a query in the form in which the app stated the query.
+  /// The requested listen for a query, given the query in the app's form.
   func listen(at path: Path, query: QuerySpec) -> Listen {
     query.showsAll
       ? Listen(path: path, query: .default, tag: nil)
@@ -308,14 +314,14 @@ final class SyncTree {
     return view(over: server, at: path, query: query)
   }
 
-  /// The result of a query over a value of the server.
+  /// The result of a query, computed from a value of the server.
   func view(over server: Node, at path: Path, query: QuerySpec) -> Node {
     let node = writes.completeNode(at: path, over: server) ?? .empty
     return query.showsAll ? node : node.window(query)
   }
 
-  /// The input of transactions and server values: the known data of the server with all pending writes except some.
-  /// Unknown data counts as empty.
+  /// The input of transactions and server values: the known data of the server with all pending writes except
+  /// the excluded ones. Unknown data counts as empty.
   func latestNode(at path: Path, excluding excluded: Set<Int> = []) -> Node {
     var server = completeServerNode(at: path)
     if server == nil {
@@ -345,7 +351,7 @@ final class SyncTree {
     apply(operation, to: syncPoints, at: .root, server: nil)
   }
 
-  /// Descendants first, so that events come from the leaves up.
+  /// Applies an operation to descendants first, so that observers of descendants receive their events first.
   private func apply(
     _ operation: SyncOperation, to tree: PathTree<SyncPoint>, at path: Path, server: Node?
   ) -> [DataEvent] {
@@ -368,14 +374,15 @@ final class SyncTree {
   private func startListen(for view: SyncView) {
     pendingActions.append(.start(listen(for: view)))
     guard view.query.showsAll else { return }
-    // This listen now provides the data of all views at the location and below.
+    // This listen now provides the data of all views at the location and below it.
     let subtree = syncPoints.subtree(view.path)
     let here = subtree.value?.filteredViews ?? []
     let below = subtree.sortedChildren.flatMap { distinctViews(below: $0.tree) }
     for other in here + below { pendingActions.append(.stop(listen(for: other))) }
   }
 
-  /// The views of a subtree that need a listen each: one that loads everything covers those below.
+  /// The views of a subtree that need separate listens. A view that loads everything covers the views below
+  /// it.
   private func distinctViews(below tree: PathTree<SyncPoint>) -> [SyncView] {
     if let complete = tree.value?.completeView { return [complete] }
     return (tree.value?.filteredViews ?? []) + tree.sortedChildren.flatMap { distinctViews(below: $0.tree) }

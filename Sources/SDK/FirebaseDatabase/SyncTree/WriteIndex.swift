@@ -1,6 +1,6 @@
 // The write index: finds the pending writes at, above and below a location.
 //
-// Invariant: a write is listed at every path that it replaces, and nowhere else.
+// Invariant: the index lists a write at exactly the paths that it replaces.
 
 import RealtimeModel
 
@@ -13,17 +13,17 @@ struct WriteIndex {
     let position: Int
   }
 
-  /// The writes that replace one path. The values are the positions of the changes in the writes.
-  struct Slots {
+  /// The writes that replace one path. The values are the positions of the changes in their writes.
+  struct PathWrites {
     var visible = PendingQueue<Int>()
     var hidden = PendingQueue<Int>()
 
     var isEmpty: Bool { visible.isEmpty && hidden.isEmpty }
   }
 
-  /// The visible writes at a location and above, as far as a removed write needs them.
+  /// The visible writes at a location and above it, compared with a removed write.
   struct Cover {
-    /// The path nearest to the root that a write replaces; nil if none does.
+    /// The path nearest to the root that a write replaces; nil if no write covers the location.
     var top: Path?
     /// Whether a write above the location is older than the removed one.
     var isOlderAbove = false
@@ -31,20 +31,20 @@ struct WriteIndex {
     var isNewer = false
   }
 
-  private var tree = PathTree<Slots>()
+  private var tree = PathTree<PathWrites>()
 
   mutating func add(_ record: WriteRecord) {
     for position in 0..<record.changeCount {
       tree.update(record.replacement(at: position).path) { subtree in
-        var slots = subtree.value ?? Slots()
-        // Empties the tree's copy, so that the queues change in place.
+        var pathWrites = subtree.value ?? PathWrites()
+        // Removes the value from the tree first, so that the queues are not copied when they change.
         subtree.value = nil
         if record.isVisible {
-          slots.visible.append(record.id, position)
+          pathWrites.visible.append(record.id, position)
         } else {
-          slots.hidden.append(record.id, position)
+          pathWrites.hidden.append(record.id, position)
         }
-        subtree.value = slots
+        subtree.value = pathWrites
       }
     }
   }
@@ -52,10 +52,10 @@ struct WriteIndex {
   mutating func remove(_ record: WriteRecord) {
     for position in 0..<record.changeCount {
       tree.update(record.replacement(at: position).path) { subtree in
-        guard var slots = subtree.value else { return }
+        guard var pathWrites = subtree.value else { return }
         subtree.value = nil
-        _ = record.isVisible ? slots.visible.remove(record.id) : slots.hidden.remove(record.id)
-        subtree.value = slots.isEmpty ? nil : slots
+        _ = record.isVisible ? pathWrites.visible.remove(record.id) : pathWrites.hidden.remove(record.id)
+        subtree.value = pathWrites.isEmpty ? nil : pathWrites
       }
     }
   }
@@ -63,8 +63,8 @@ struct WriteIndex {
   /// The visible writes that cover a location, compared with a write.
   func cover(of path: Path, for id: Int) -> Cover {
     var cover = Cover()
-    for (slots, depth) in tree.values(on: path) {
-      guard let first = slots.visible.firstID, let last = slots.visible.lastID else { continue }
+    for (pathWrites, depth) in tree.values(on: path) {
+      guard let first = pathWrites.visible.firstID, let last = pathWrites.visible.lastID else { continue }
       if cover.top == nil { cover.top = Path(keys: Array(path.keys[..<depth])) }
       if depth < path.count, first < id { cover.isOlderAbove = true }
       if last > id { cover.isNewer = true }
@@ -75,18 +75,18 @@ struct WriteIndex {
   /// The visible writes at a location and below, in their order.
   func visibleEntries(below path: Path) -> [Entry] {
     var entries: [Entry] = []
-    tree.subtree(path).forEachUnordered { slots in
-      slots.visible.forEach { id, position in entries.append(Entry(id: id, position: position)) }
+    tree.subtree(path).forEachUnordered { pathWrites in
+      pathWrites.visible.forEach { id, position in entries.append(Entry(id: id, position: position)) }
     }
     return sorted(entries)
   }
 
-  /// The writes that determine a location's value, hidden ones included, in their order. Writes that a newer one
-  /// replaces completely are omitted.
+  /// The writes that determine a location's value, including hidden writes, in their order. Writes that a
+  /// newer write replaces completely are omitted.
   func entries(for path: Path, excluding excluded: Set<Int>) -> [Entry] {
     var base: Entry?
-    for (slots, _) in tree.values(on: path) {
-      for queue in [slots.visible, slots.hidden] {
+    for (pathWrites, _) in tree.values(on: path) {
+      for queue in [pathWrites.visible, pathWrites.hidden] {
         queue.forEachIDReversed { id in
           guard !excluded.contains(id) else { return true }
           if id > base?.id ?? .min, let position = queue[id] { base = Entry(id: id, position: position) }
@@ -97,8 +97,8 @@ struct WriteIndex {
     var entries = base.map { [$0] } ?? []
     let oldest = base?.id ?? .min
     for child in tree.subtree(path).children.values {
-      child.forEachUnordered { slots in
-        for queue in [slots.visible, slots.hidden] {
+      child.forEachUnordered { pathWrites in
+        for queue in [pathWrites.visible, pathWrites.hidden] {
           queue.forEach { id, position in
             if id >= oldest, !excluded.contains(id) { entries.append(Entry(id: id, position: position)) }
           }

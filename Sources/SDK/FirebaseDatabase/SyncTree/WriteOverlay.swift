@@ -1,17 +1,17 @@
 // A write overlay: the combined values of pending writes at each path.
 //
-// Invariant: a value replaces all earlier writes below it, and later writes below it are merged into it. Therefore the
-// path to any location has at most one value.
+// Invariant: a value replaces all earlier writes below it, and later writes below it are merged into it.
+// Therefore at most one location on each path has a value.
 
 import RealtimeModel
 
-/// The combined effect of writes, without any server data.
+/// The combined effect of writes, without data of the server.
 struct WriteOverlay {
   private var tree = PathTree<Node>()
 
   var isEmpty: Bool { tree.isEmpty }
 
-  /// Lays a value over a path.
+  /// Replaces the value at a path.
   mutating func write(_ node: Node, at path: Path) {
     if let (value, rest) = tree.rootmostValue(on: path) {
       let top = Path(keys: Array(path.keys.dropLast(rest.count)))
@@ -21,17 +21,18 @@ struct WriteOverlay {
     }
   }
 
-  /// Lays several values over paths below a location.
+  /// Replaces the values at several descendant paths of a location.
   mutating func merge(_ changes: [(Path, Node)], at path: Path) {
     for (relative, node) in changes { write(node, at: path.appending(relative)) }
   }
 
-  /// Removes the writes at a path and below. No value may lie above the path.
+  /// Removes the writes at a path and below it. No ancestor of the path may have a value.
   mutating func clear(_ path: Path) {
     tree.replaceSubtree(path, with: PathTree())
   }
 
-  /// Removes the writes at a path and below, and splits a value that covers the path.
+  /// Removes the writes at a path and below it. A value that covers the path is split into values of its
+  /// siblings.
   mutating func forget(_ path: Path) {
     if let (value, rest) = tree.rootmostValue(on: path), !rest.isRoot {
       guard case .children = value.content else { return }
@@ -52,7 +53,7 @@ struct WriteOverlay {
     tree.rootmostValue(on: path).map { $0.value.descendant($0.rest) }
   }
 
-  /// The overlay of a location, with paths relative to it.
+  /// The part of the overlay at a location and below it, with paths relative to the location.
   func overlay(at path: Path) -> WriteOverlay {
     var overlay = WriteOverlay()
     if let node = completeNode(at: path) {
@@ -63,7 +64,7 @@ struct WriteOverlay {
     return overlay
   }
 
-  /// The children whose complete value writes alone determine.
+  /// The children whose complete values are determined by writes alone.
   var completeChildren: [(ChildKey, Node)] {
     if let value = tree.value {
       var children: [(ChildKey, Node)] = []
@@ -76,7 +77,7 @@ struct WriteOverlay {
     return tree.sortedChildren.compactMap { key, child in child.value.map { (key, $0) } }
   }
 
-  /// A value with the writes laid over it. A priority written to a location that is absent has no
+  /// The value with the writes applied to it. A priority that is written to a location without a value has no
   /// effect.
   func applied(to node: Node) -> Node {
     WriteOverlay.apply(tree, to: node)

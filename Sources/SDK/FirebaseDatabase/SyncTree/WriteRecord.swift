@@ -12,10 +12,11 @@ struct WriteRecord {
   let id: Int
   let path: Path
   let change: Change
-  /// Whether observers see it before the server answers; false for transactions without local events.
+  /// Whether observers see the write before the server responds; false for transactions without local events.
   let isVisible: Bool
-  /// The positions of the changes whose values depend on the server's: they have increments.
-  var guesses: Set<Int> = []
+  /// The positions of the changes whose values depend on the server's values, because they contain
+  /// increments.
+  var estimatedPositions: Set<Int> = []
 
   /// The number of locations that the write replaces.
   var changeCount: Int {

@@ -1,10 +1,10 @@
 // The write tree: all unacknowledged writes, in their order.
 //
-// Adding or removing a write costs its own changes, plus the pending writes below them, whatever the number of other
-// writes. A removed write that newer writes cover leaves the overlay unchanged. Otherwise only the location that it
-// replaced is computed again.
+// The cost of adding or removing a write depends on its changes and on the pending writes below them, not on
+// the number of other writes. Removing a write that newer writes cover does not change the overlay. Otherwise
+// the overlay is computed again only for the location that the write replaced.
 //
-// Invariant: `visible` is the overlay of the visible records in that order.
+// Invariant: `visible` is the overlay of the visible records in their order.
 
 import RealtimeModel
 
@@ -14,7 +14,7 @@ struct WriteTree {
   private var index = WriteIndex()
   private var hiddenCount = 0
   private var visible = WriteOverlay()
-  /// How often a change was laid over an overlay, for tests of the cost.
+  /// Counts the changes that were applied to an overlay, so that tests can check the cost.
   let cost = StepCounter()
 
   /// The writes in their order.
@@ -23,10 +23,10 @@ struct WriteTree {
   /// The location of a write.
   func path(of id: Int) -> Path? { queue[id]?.path }
 
-  /// A write that waits.
+  /// The pending write with an identifier.
   func record(_ id: Int) -> WriteRecord? { queue[id] }
 
-  /// Adds a write made after all others.
+  /// Adds a write that was made after all others.
   mutating func add(_ record: WriteRecord) {
     queue.append(record.id, record)
     index.add(record)
@@ -42,7 +42,8 @@ struct WriteTree {
 
   /// Removes a write.
   ///
-  /// - Returns: the write, and whether observers may see a difference; nil if it was not there.
+  /// - Returns: the write, and whether observers may see a difference; nil if the tree does not contain the
+  ///   write.
   mutating func remove(_ id: Int) -> (record: WriteRecord, mayBeSeen: Bool)? {
     guard let record = queue.remove(id) else { return nil }
     index.remove(record)
@@ -50,16 +51,17 @@ struct WriteTree {
       hiddenCount -= 1
       return (record, false)
     }
-    for (path, _) in record.replacements { uncover(path, id) }
+    for (path, _) in record.replacements { removeFromOverlay(path, id) }
     return (record, !index.cover(of: record.path, for: id).isNewer)
   }
 
-  /// Removes the effect of a write on a location from the overlay. The index does not list the write any more.
-  private mutating func uncover(_ path: Path, _ id: Int) {
+  /// Removes the effect of a write on a location from the overlay. The index must no longer list the write.
+  private mutating func removeFromOverlay(_ path: Path, _ id: Int) {
     cost.steps += 1
     let cover = index.cover(of: path, for: id)
-    // A newer write has replaced the location. With an older write above, replacing is not the whole effect: a child
-    // written below a leaf replaced that leaf.
+    // If a newer write has replaced the location, the overlay stays as it is. If an older write is above the
+    // location, the overlay is computed again from that write's path: a child written below a leaf replaced
+    // that leaf.
     if cover.isNewer, !cover.isOlderAbove { return }
     let top = cover.top ?? path
     visible.clear(top)
@@ -77,7 +79,7 @@ struct WriteTree {
   }
 
   /// The complete value at a path, if visible writes alone determine it.
-  func shadow(at path: Path) -> Node? {
+  func shadowingWrite(at path: Path) -> Node? {
     visible.completeNode(at: path)
   }
 
@@ -86,15 +88,15 @@ struct WriteTree {
     visible.overlay(at: path)
   }
 
-  /// The complete value at a path with visible writes laid over the server's; nil if neither the server nor writes
-  /// determine it.
+  /// The complete value at a path: the visible writes applied to the server's value. Nil if neither the
+  /// server nor writes determine it.
   func completeNode(at path: Path, over server: Node?) -> Node? {
     let overlay = visible.overlay(at: path)
     if let node = overlay.completeNode(at: .root) { return node }
     return server.map { overlay.applied(to: $0) }
   }
 
-  /// The value that a transaction works on: hidden writes included, some writes left out.
+  /// The input of a transaction: includes hidden writes, and omits the excluded writes.
   func transactionNode(at path: Path, over server: Node?, excluding excluded: Set<Int>) -> Node {
     if hiddenCount == 0, excluded.isEmpty { return visible.overlay(at: path).applied(to: server ?? .empty) }
     var overlay = WriteOverlay()
@@ -110,7 +112,7 @@ struct WriteTree {
     return overlay.applied(to: server ?? .empty)
   }
 
-  /// The children of a location that are known completely, from known server children and from writes.
+  /// The children of a location that are known completely, from known children of the server and from writes.
   func completeChildren(at path: Path, over server: Node) -> Node {
     let overlay = visible.overlay(at: path)
     if let node = overlay.completeNode(at: .root) {
@@ -139,7 +141,8 @@ struct WriteTree {
     return visible.overlay(at: childPath).applied(to: server.node.child(key))
   }
 
-  /// The visible value at a path after the server's data changed there; nil if a write hides it.
+  /// The value that observers see at a path after the server's data changed there; nil if a write hides the
+  /// change.
   func eventNode(afterServerChangeAt path: Path, to server: Node) -> Node? {
     let overlay = visible.overlay(at: path)
     return overlay.completeNode(at: .root) == nil ? overlay.applied(to: server) : nil
@@ -151,12 +154,12 @@ final class StepCounter {
   var steps = 0
 }
 
-/// The writes as one location sees them.
+/// The write tree with paths relative to one location.
 struct WriteTreeReference {
   let writes: WriteTree
   let path: Path
 
-  func shadow(at relative: Path) -> Node? { writes.shadow(at: path.appending(relative)) }
+  func shadowingWrite(at relative: Path) -> Node? { writes.shadowingWrite(at: path.appending(relative)) }
 
   func completeNode(over server: Node?) -> Node? { writes.completeNode(at: path, over: server) }
 

@@ -1,4 +1,5 @@
-// A pending transaction: a function of the value at a path, which runs until its result is stored.
+// A pending transaction: a function of the value at a path. It runs again until its result is stored or it
+// fails.
 
 import RealtimeModel
 
@@ -8,26 +9,26 @@ enum TransactionDecision: Sendable {
   case abort
 }
 
-/// How a transaction ended: with an error, or committed or not with the value it saw last.
+/// How a transaction ended: with an error, or committed or aborted with the value that it saw last.
 struct TransactionOutcome: Sendable {
   let error: RealtimeError?
   let isCommitted: Bool
   let node: Node?
 }
 
-/// A transaction that is not finished.
+/// A transaction that has not ended.
 final class PendingTransaction {
   enum Status: Equatable {
-    /// Ran, and may be sent.
+    /// The function has run, and the result may be sent.
     case run
     case sent
-    /// A plain write overrode it in flight. It fails unless the server accepts it.
+    /// A plain write overrode the transaction in flight. It fails unless the server accepts it.
     case sentNeedsAbort(RealtimeError)
     case needsAbort(RealtimeError)
     case completed
   }
 
-  /// The maximum number of times that one transaction is sent.
+  /// The maximum number of times that a transaction is sent.
   static let maximumTries = 25
 
   let order: Int
@@ -41,7 +42,8 @@ final class PendingTransaction {
   var writeID: Int
   /// The last input of the function.
   var input: Node
-  /// The function's output: with unresolved server values, and with estimates.
+  /// The function's output with unresolved server values. `estimate` is the same output with estimated server
+  /// values.
   var output: Node
   var estimate: Node
 
@@ -64,11 +66,12 @@ final class PendingTransaction {
 
 /// The unfinished transactions by path, and the batches in flight.
 ///
-/// Adding and removing a transaction costs its path, whatever the number of other transactions.
+/// The cost of adding or removing a transaction depends on the length of its path, not on the number of other
+/// transactions.
 struct TransactionQueue {
   private var tree = PathTree<PendingQueue<PendingTransaction>>()
   private var batches: [Int: (path: Path, transactions: [PendingTransaction])] = [:]
-  /// The observers that keep locations listened to while transactions on them last.
+  /// The observers that keep listening to locations while transactions on them are pending.
   var watchers: [Path: ObserverRegistration] = [:]
 
   mutating func append(_ transaction: PendingTransaction) {
@@ -83,7 +86,7 @@ struct TransactionQueue {
   private mutating func change(_ path: Path, _ change: (inout PendingQueue<PendingTransaction>) -> Void) {
     tree.update(path) { subtree in
       var queue = subtree.value ?? PendingQueue()
-      // Empties the tree's copy, so that the queue changes in place.
+      // Removes the value from the tree first, so that the queue is not copied when it changes.
       subtree.value = nil
       change(&queue)
       subtree.value = queue.isEmpty ? nil : queue
@@ -92,22 +95,24 @@ struct TransactionQueue {
 
   var isEmpty: Bool { tree.isEmpty }
 
-  /// Whether transactions wait at exactly this path.
+  /// Whether no transaction is pending at exactly this path.
   func isEmpty(at path: Path) -> Bool { tree[path] == nil }
 
-  /// The transactions at a path and below, in the order of their making.
+  /// The transactions at a path and below it, in the order in which they were made.
   func transactions(at path: Path) -> [PendingTransaction] {
     var found: [PendingTransaction] = []
     tree.subtree(path).forEachUnordered { found += $0.values }
     return found.sorted { $0.order < $1.order }
   }
 
-  /// The highest path, from the root to this one, at which a transaction waits; the path itself if none does.
+  /// The path nearest to the root, on the way to this path, with a pending transaction. If there is none, the
+  /// path itself.
   func rootmost(_ path: Path) -> Path {
     tree.rootmostValue(on: path).map { Path(keys: Array(path.keys.dropLast($0.rest.count))) } ?? path
   }
 
-  /// The rootmost paths at which transactions wait, among those on the way to a path and below it.
+  /// The paths of pending transactions on the way to a path and below it, without those below another such
+  /// path.
   func rootmostPaths(near path: Path) -> [Path] {
     let root = rootmost(path)
     var paths: [Path] = []
@@ -115,7 +120,7 @@ struct TransactionQueue {
     return paths
   }
 
-  /// Whether all transactions at a path and below have run and are not sent.
+  /// Whether all transactions at a path and below it have run and are not in flight.
   func isReady(_ path: Path) -> Bool {
     tree.subtree(path).allSatisfy { $0.allSatisfy { $0.status == .run } }
   }

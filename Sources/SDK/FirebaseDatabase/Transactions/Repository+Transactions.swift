@@ -1,11 +1,11 @@
-// Runs transactions.
+// Runs the transactions of a database.
 //
 // Invariants
-//   1. A batch is sent only if every transaction at and below its path has run on the data that it is sent with. The server
-//      compares the hash of these data with its own.
+//   1. A batch is sent only if every transaction at and below its path has run on the data whose hash the
+//      batch sends. The server compares that hash with the hash of its data.
 //   2. A transaction ends exactly once.
 //   3. Completions are called after the queue is consistent again.
-//   4. A location is listened to while transactions wait on it, by one observer for all of them.
+//   4. A location is listened to while transactions on it are pending. All of them share one observer.
 
 import FirebaseCore
 import RealtimeModel
@@ -44,7 +44,7 @@ extension Repository {
     raise(tree.add(watcher, at: path, query: .default))
   }
 
-  /// Removes the observer of a location on which no transactions wait.
+  /// Removes the observer of a location without pending transactions.
   private func unwatch(_ path: Path) -> [DataEvent] {
     guard transactions.isEmpty(at: path), let watcher = transactions.watchers.removeValue(forKey: path)
     else { return [] }
@@ -53,8 +53,8 @@ extension Repository {
 
   // MARK: Sending
 
-  /// Sends every batch that is ready, at, above and below a path. Without a connection transactions wait, so that they can
-  /// still be overridden and run again on newer data.
+  /// Sends every batch that is ready, at, above and below a path. Without a connection transactions wait.
+  /// They can be overridden until they are sent, and run again on newer data.
   func sendReadyTransactions(near path: Path = .root) {
     guard connection.isConnected else { return }
     for path in transactions.rootmostPaths(near: path) where transactions.isReady(path) {
@@ -66,7 +66,7 @@ extension Repository {
     guard !queue.isEmpty else { return }
     if !isCurrent(queue, at: path) {
       let ended = rerun(queue)
-      // Without these the others may form several batches.
+      // Without these transactions, the other transactions may form several batches.
       guard ended.isEmpty else { return finish(ended, near: path) }
     }
     let before = tree.latestNode(at: path, excluding: Set(queue.map(\.writeID)))
@@ -82,8 +82,8 @@ extension Repository {
     connection.write(OutgoingWrite(id: id, path: path, change: .put(after, hash: before.hash)))
   }
 
-  /// Whether every transaction has run on the current data. New data of the server cause no rerun if no observer sees them,
-  /// for instance because the transactions hide them.
+  /// Whether every transaction has run on the current data. New data of the server causes a rerun only if an
+  /// observer sees it. For instance, the transactions may hide it.
   private func isCurrent(_ queue: [PendingTransaction], at path: Path) -> Bool {
     var node = tree.latestNode(at: path, excluding: Set(queue.map(\.writeID)))
     for transaction in queue {
@@ -144,7 +144,7 @@ extension Repository {
 
   /// Runs transactions again, in their order.
   ///
-  /// - Returns: those that ended, and how.
+  /// - Returns: the transactions that ended, with their outcomes.
   private func rerun(_ queue: [PendingTransaction]) -> [(PendingTransaction, TransactionOutcome)] {
     var ended: [(PendingTransaction, TransactionOutcome)] = []
     var ignored = Set(queue.filter { $0.status == .run }.map(\.writeID))
@@ -171,14 +171,14 @@ extension Repository {
 
   /// Runs one transaction again.
   ///
-  /// - Returns: how it ended, if it did.
+  /// - Returns: the outcome, if the transaction ended.
   private func rerun(_ transaction: PendingTransaction, _ ignored: inout Set<Int>) -> TransactionOutcome? {
     let old = transaction.writeID
     ignored.insert(old)
     guard transaction.tries < PendingTransaction.maximumTries else {
       raise(tree.acknowledgeWrite(old, isRevert: true))
       let error = RealtimeError(
-        .maxRetries, "The transaction was tried \(PendingTransaction.maximumTries) times in vain")
+        .maxRetries, "The transaction was tried \(PendingTransaction.maximumTries) times without success")
       return TransactionOutcome(error: error, isCommitted: false, node: nil)
     }
     let input = tree.latestNode(at: transaction.path, excluding: ignored)
@@ -203,20 +203,24 @@ extension Repository {
 
   // MARK: Aborting
 
-  /// Ends the transactions that a write at a path overrides, and reruns the others that may have used their results.
+  /// Ends the transactions that a write at a path overrides, and reruns the others that may have used their
+  /// results.
   func overrideTransactions(at paths: [Path]) {
     guard !transactions.isEmpty else { return }
     var seen: Set<Path> = []
-    // Found before the abort: transactions below an ended one ran on its result.
+    // Finds the paths before the abort, because the transactions below an ended transaction have used its
+    // result.
     let roots = paths.map { transactions.rootmost($0) }.filter { seen.insert($0).inserted }
     for path in paths { raise(abortTransactions(at: path)) }
     for root in roots { rerunTransactions(at: root) }
   }
 
-  /// Ends the transactions that a plain write at a path overrides. Others are not sent before they have run again.
+  /// Ends the transactions that a plain write at a path overrides. Other transactions are sent only after
+  /// they have run again.
   ///
-  /// - Parameter includingSent: whether transactions in flight fail immediately, since no response will arrive.
-  /// - Returns: the events of removing their writes.
+  /// - Parameter includingSent: whether transactions in flight also fail immediately, because no response
+  ///   will arrive.
+  /// - Returns: the events that the removal of their writes causes.
   func abortTransactions(
     at path: Path,
     reason: RealtimeError = RealtimeError(.overriddenBySet, "The transaction was overridden by a set"),

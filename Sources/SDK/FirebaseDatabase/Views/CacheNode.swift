@@ -1,15 +1,16 @@
-// A cached value and its completeness.
+// A cache node: a cached value and whether it is complete.
 //
-// Invariant: data outside of a filtered or incomplete value is unknown, not absent.
+// Invariant: data that a filtered or incomplete value does not contain is unknown, not absent.
 
 import RealtimeModel
 
-/// A cached value and its completeness.
+/// A cached value and whether it is complete.
 struct CacheNode {
   var node: Node
-  /// Whether the complete result is known (of the query, if filtered).
+  /// Whether the complete value is known. If the value is filtered, this means the complete result of the
+  /// query.
   var isComplete: Bool
-  /// Whether children outside a query's window are missing.
+  /// Whether children outside the query's window are missing.
   var isFiltered: Bool
 
   static let nothing = CacheNode(node: .empty, isComplete: false, isFiltered: false)

@@ -1,7 +1,7 @@
-// The changes of an operation in a view, one for each child.
+// The changes of the children in a view that one operation causes.
 //
-// Invariant: within one operation a child has at most one change; two changes of one child are merged, and may cancel
-// out.
+// Invariant: one operation has at most one change for each child. Two changes of one child are merged, and
+// may cancel each other.
 
 import RealtimeModel
 
@@ -11,7 +11,7 @@ enum ChildChange {
   case removed(Node)
   case changed(Node, from: Node)
 
-  /// The child's value that the event shows.
+  /// The child's value for the event.
   var node: Node {
     switch self {
     case .added(let node), .removed(let node), .changed(let node, _): node
@@ -23,7 +23,7 @@ enum ChildChange {
 struct ChangeAccumulator {
   private var byChild: [ChildKey: ChildChange] = [:]
 
-  /// The changes in key order, so that a run can be repeated.
+  /// The changes in key order, so that the result is deterministic.
   var changes: [(key: ChildKey, change: ChildChange)] {
     byChild.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
   }

@@ -2,7 +2,7 @@
 
 import RealtimeModel
 
-/// Which events a registration wants.
+/// The kinds of events that a registration receives.
 struct EventInterest: OptionSet, Sendable {
   let rawValue: Int
 
@@ -17,14 +17,14 @@ struct EventInterest: OptionSet, Sendable {
 struct ObserverRegistration: Equatable, Sendable {
   /// Identifies the observer in every call.
   let id: UInt
-  /// The kinds of events to deliver; none for an observer that only keeps data synchronized.
+  /// The kinds of events to deliver. An observer that only keeps data synchronized has none.
   let interest: EventInterest
 }
 
 /// An event for an observer.
 struct DataEvent {
   enum Content {
-    /// A child changed; `previous` is the key of the sibling before it, in the query's order.
+    /// A child changed. `previous` is the key of the preceding sibling in the query's order.
     case child(EventInterest, ChildKey, Node, previous: ChildKey?)
     /// The complete value.
     case value(Node)

@@ -1,10 +1,11 @@
-// The order of siblings: finds a child's predecessor in a view's order without sorting all children for every event.
+// The sibling order: finds a child's predecessor in a view's order without sorting all children for every
+// event.
 //
-// Invariant: if `index` is set, it holds the children of the node of the last update.
+// Invariant: if `index` is not nil, it contains the children of the node of the last update.
 
 import RealtimeModel
 
-/// The children of a view in its order.
+/// The order of the children of a view.
 struct SiblingOrder {
   let ordering: Ordering
   private var index: OrderedIndex?
@@ -13,8 +14,8 @@ struct SiblingOrder {
     self.ordering = ordering
   }
 
-  /// Follows changes that led to a new value of the view.
-  mutating func follow(_ changes: [(key: ChildKey, change: ChildChange)], to node: Node) {
+  /// Applies changes that led to a new value of the view.
+  mutating func apply(_ changes: [(key: ChildKey, change: ChildChange)], to node: Node) {
     guard index != nil, !changes.isEmpty else { return }
     // For many changes, a new index is cheaper.
     guard changes.count <= 16 + node.childCount / 16 else {

@@ -1,7 +1,7 @@
-// The view of one query at one location: its caches and its observers.
+// The sync view of one query at one location: its caches and its observers.
 //
-// Invariant: the events of an observer transform an empty value to the event cache. Their order is removed, added, moved,
-// changed, value.
+// Invariant: the events that an observer has received transform an empty value to the event cache. The order
+// of the events of one operation is removed, added, moved, changed, value.
 
 import RealtimeModel
 
@@ -25,7 +25,8 @@ final class SyncView {
     filter = ViewFilter(query: query)
     order = SiblingOrder(ordering: query.ordering)
     let isWindow = server.isComplete && server.isFiltered
-    // Only children inside the window are complete; writes inside other children cannot be applied to them.
+    // Only children inside the window are complete. Writes inside other children cannot be applied, because
+    // their values are unknown.
     let complete =
       isWindow
       ? writes.completeChildren(over: server.node)
@@ -39,7 +40,7 @@ final class SyncView {
       server: server)
   }
 
-  /// Stores the children in the window of a filtered query.
+  /// Stores the keys of the children in the window of a filtered query.
   func storeWindow() {
     if !query.showsAll { storage.setWindow(cache.event.node.childKeys, of: query, at: path) }
   }
@@ -47,7 +48,7 @@ final class SyncView {
   /// The server's complete value at a path below the view, if the view knows it.
   func completeServerNode(at relative: Path) -> Node? {
     guard let node = cache.completeServerNode else { return nil }
-    // A window has complete children, so everything below one of them is known.
+    // A window contains complete children, so everything below a child in the window is known.
     if query.showsAll { return node.descendant(relative) }
     guard let key = relative.first, !node.child(key).isEmpty else { return nil }
     return node.descendant(relative)
@@ -93,7 +94,7 @@ final class SyncView {
     processor.apply(operation)
     cache = processor.cache
     let changes = processor.changes.changes
-    order.follow(changes, to: cache.event.node)
+    order.apply(changes, to: cache.event.node)
     if !query.showsAll, !changes.isEmpty { updateStoredWindow(changes) }
     return events(for: changes, showsValue: showsValue(before, changes.isEmpty), to: registrations)
   }
@@ -112,7 +113,7 @@ final class SyncView {
     storage.updateWindow(adding: added, removing: removed, of: query, at: path)
   }
 
-  /// Whether the observers of the value receive an event.
+  /// Whether observers of the `value` event receive an event.
   private func showsValue(_ before: ViewCache, _ noChildChanged: Bool) -> Bool {
     guard cache.event.isComplete else { return false }
     if !noChildChanged || !before.event.isComplete { return true }

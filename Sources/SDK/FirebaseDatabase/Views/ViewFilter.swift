@@ -1,38 +1,38 @@
-// Filters changes of a cached value by a query: drops data outside of the query's window, and records every difference
-// that observers see.
+// The view filter: applies changes to a cached value, removes data outside the query's window, and records
+// every difference that observers see.
 
 import RealtimeModel
 
-/// The source of the child that enters a full window when another one leaves.
+/// Provides the child that enters a full window when another child leaves it.
 protocol CompleteChildSource {
-  /// A child's complete value, also if the child is outside the window.
+  /// The complete value of a child, which may be outside the window.
   func completeChild(_ key: ChildKey) -> Node?
 
-  /// The complete value of the location, from which a window can be refilled.
+  /// The complete value of the location, from which the window can be filled again.
   var completeNode: Node? { get }
 }
 
-/// The source of a server cache, which is refilled by the server alone.
+/// A source without children, for server caches: only the server can fill their windows again.
 struct NoChildSource: CompleteChildSource {
   func completeChild(_ key: ChildKey) -> Node? { nil }
   var completeNode: Node? { nil }
 }
 
-/// A query's window, or just its order.
+/// Applies a query's order, and its window if it has one.
 struct ViewFilter {
   let query: QuerySpec
 
   /// Whether the filter can exclude children.
   var filtersNodes: Bool { !query.showsAll }
 
-  /// The same order without a window.
+  /// The filter with the same order but without a window.
   var unfiltered: ViewFilter { ViewFilter(query: QuerySpec(ordering: query.ordering)) }
 
   private func sortKey(_ key: ChildKey, _ node: Node) -> SortKey {
     SortKey(of: key, node, in: query.ordering)
   }
 
-  /// Whether a child lies within the bounds.
+  /// Whether a child is within the bounds.
   private func shows(_ key: ChildKey, _ child: Node) -> Bool {
     !child.isEmpty && ((query.start == nil && query.end == nil) || query.contains(sortKey(key, child)))
   }
@@ -52,7 +52,7 @@ struct ViewFilter {
     return filtered
   }
 
-  /// Replaces the priority; a filtered view has none.
+  /// Replaces the priority. A filtered view has no priority.
   func replacingPriority(of node: Node, with priority: Node) -> Node {
     filtersNodes || node.isEmpty ? node : node.setting(Path(keys: [.priority]), to: priority)
   }
@@ -78,7 +78,7 @@ struct ViewFilter {
     return node.settingChild(key, to: new)
   }
 
-  /// Replaces one child of a full window.
+  /// Replaces one child of a window that has reached its limit.
   private func replacingInFullWindow(
     _ key: ChildKey, in node: Node, with new: Node, limit: QuerySpec.Limit,
     from source: some CompleteChildSource,
@@ -112,7 +112,7 @@ struct ViewFilter {
     return rest.settingChild(next.key, to: next.node)
   }
 
-  /// The nearest known child beyond the edge of a window.
+  /// The nearest known child outside the window.
   private func nextChild(
     after edge: SortKey, outside window: Node, except excluded: ChildKey,
     from source: some CompleteChildSource, isBefore: (SortKey, SortKey) -> Bool

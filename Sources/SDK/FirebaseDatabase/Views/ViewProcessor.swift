@@ -1,11 +1,12 @@
-// Processes operations: updates the caches of a view.
+// The view processor: applies operations to the caches of a view.
 //
-// Invariant: the event cache is the server cache with the visible pending writes applied, restricted to complete data
-// and to the query's window. A change that a pending write hides does not change it.
+// Invariant: the event cache is the server cache with the visible pending writes applied, restricted to
+// complete data and to the query's window. A change that a pending write hides does not change the event
+// cache.
 
 import RealtimeModel
 
-/// The caches and changes after an operation.
+/// Applies operations to the caches of a view, and records the changes.
 struct ViewProcessor {
   let filter: ViewFilter
   let writes: WriteTreeReference
@@ -22,7 +23,7 @@ struct ViewProcessor {
     self.cache = cache
   }
 
-  /// Applies an operation to the caches and records what changed.
+  /// Applies an operation to the caches and records the changes.
   mutating func apply(_ operation: SyncOperation) {
     switch (operation.source, operation.change) {
     case (.user, .overwrite(let node)):
@@ -56,7 +57,7 @@ struct ViewProcessor {
       if serverFilter.filtersNodes, !server.isFiltered {
         new = serverFilter.replacing(server.node, with: server.node.setting(path, to: node), &ignored)
       } else if !server.isComplete(at: path), path.count > 1 {
-        // The data belongs to a listen below. This view does not know the other data of the child.
+        // The data belongs to a listen below this view. This view does not know the other data of the child.
         return
       } else if key.isPriority {
         new = serverFilter.replacingPriority(of: server.node, with: node)
@@ -73,7 +74,7 @@ struct ViewProcessor {
   }
 
   private mutating func applyServerMerge(at path: Path, _ tree: PathTree<Node>, filters: Bool) {
-    // This view has no data yet. The merge belongs to an earlier listen, and the complete value follows.
+    // This view has no data yet. The merge belongs to an earlier listen, and the complete value will follow.
     if cache.server.node.isEmpty, !cache.server.isComplete { return }
     var merge = tree
     if !path.isRoot {
@@ -95,13 +96,14 @@ struct ViewProcessor {
     for (path, node) in ordered { applyServerOverwrite(at: path, node, filters: filters) }
   }
 
-  /// The changes of a merge in the order for a window: changes of its children first, so that others can enter it.
+  /// Sorts the changes of a merge for a window: changes of children in the window first, so that others can
+  /// enter it.
   private func windowOrder(_ changes: [(Path, Node)], _ isInView: (Path) -> Bool) -> [(Path, Node)] {
     changes.filter { isInView($0.0) } + changes.filter { !isInView($0.0) }
   }
 
   private mutating func updateEventCache(afterServerChangeAt path: Path, source: some CompleteChildSource) {
-    guard writes.shadow(at: path) == nil else { return }
+    guard writes.shadowingWrite(at: path) == nil else { return }
     let event = cache.event
     let server = cache.server
     var node = event.node
@@ -121,7 +123,8 @@ struct ViewProcessor {
         if let child { node = filter.replacing(key, in: node, with: child, from: source, &changes) }
       }
     } else if server.isFiltered {
-      // Only children inside the window are complete; writes inside other children cannot be applied to them.
+      // Only children inside the window are complete. Writes inside other children cannot be applied, because
+      // their values are unknown.
       node = filter.replacing(node, with: writes.completeChildren(over: server.node), &changes)
     } else if let complete = writes.completeNode(over: server.node) {
       node = filter.replacing(node, with: complete, &changes)
@@ -149,8 +152,8 @@ struct ViewProcessor {
     if rest.isRoot {
       child = node
     } else if let known = source.completeChild(key) {
-      // A priority has no effect on a location without a value. If the location exists on the server, its data
-      // follows.
+      // A priority has no effect on a location without a value. If the location exists on the server, its
+      // data will follow.
       let hasNoEffect = rest.isPriority && known.descendant(rest.dataPath).isEmpty
       child = hasNoEffect ? known : known.setting(rest, to: node)
     } else {
@@ -173,14 +176,15 @@ struct ViewProcessor {
   // MARK: Answers to writes
 
   private mutating func acknowledge(at path: Path, _ affected: PathTree<Bool>) {
-    guard writes.shadow(at: path) == nil else { return }
+    guard writes.shadowingWrite(at: path) == nil else { return }
     let server = cache.server
     let filters = server.isFiltered
     if affected.value != nil {
       if (path.isRoot && server.isComplete) || server.isComplete(at: path) {
         applyServerOverwrite(at: path, server.node.descendant(path), filters: filters)
       } else if path.isRoot {
-        // The location was written but never read completely, so the known parts of the server's data apply again.
+        // The app wrote the location, but it was never read completely. So the known parts of the server's
+        // data apply again.
         var known = PathTree<Node>()
         server.node.forEachChild { key, child in
           known[Path(keys: [key])] = child
@@ -199,7 +203,7 @@ struct ViewProcessor {
   }
 
   private mutating func revert(at path: Path) {
-    guard writes.shadow(at: path) == nil else { return }
+    guard writes.shadowingWrite(at: path) == nil else { return }
     let server = cache.server
     let old = cache.event.node
     var node = old
@@ -221,7 +225,7 @@ struct ViewProcessor {
     } else {
       node = filter.replacing(old, with: writes.completeChildren(over: server.node), &changes)
     }
-    let isComplete = server.isComplete || writes.shadow(at: .root) != nil
+    let isComplete = server.isComplete || writes.shadowingWrite(at: .root) != nil
     cache = cache.withEvent(node, isComplete: isComplete, isFiltered: filter.filtersNodes)
   }
 
@@ -230,7 +234,7 @@ struct ViewProcessor {
   }
 }
 
-/// Complete children: pending writes over the server data of this view or a view above.
+/// Finds complete children: pending writes applied to the server data of this view or of a view above it.
 struct WriteTreeChildSource: CompleteChildSource {
   let writes: WriteTreeReference
   let cache: ViewCache

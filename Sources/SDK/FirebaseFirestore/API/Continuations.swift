@@ -5,11 +5,12 @@ import FirestoreModel
 import Foundation
 
 enum Continuations {
-  /// The error for a task whose completion is never called.
+  /// The error that an async method throws if its completion is never called.
   static let unknownOutcome = FirestoreError(
-    .unknown, "The Firestore instance was ended before there was an answer, so the outcome is not known.")
+    .unknown,
+    "The Firestore instance was terminated before the server responded, so the outcome is not known.")
 
-  /// Waits for a completion that brings a value or an error.
+  /// Calls a function and waits until it calls its completion with a value or an error.
   static func value<T: Sendable>(
     _ start: (@escaping @Sendable (T?, (any Error)?) -> Void) -> Void
   ) async throws -> T {
@@ -22,7 +23,7 @@ enum Continuations {
     }.get()
   }
 
-  /// Waits for a completion that brings an error or nothing.
+  /// Calls a function and waits until it calls its completion with an error or nil.
   static func done(_ start: (@escaping @Sendable ((any Error)?) -> Void) -> Void) async throws {
     try await OneShotContinuation<Result<Void, any Error>>.wait(fallback: .failure(unknownOutcome.object)) {
       continuation in

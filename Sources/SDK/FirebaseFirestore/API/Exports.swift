@@ -1,3 +1,3 @@
-// Importing FirebaseFirestore is enough to use timestamps, as with Apple's SDK.
+// Exports `Timestamp` with FirebaseFirestore, so that apps need no other import, as with Google's SDK.
 
 @_exported public import class FirebaseCore.Timestamp

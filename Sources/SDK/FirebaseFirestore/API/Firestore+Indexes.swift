@@ -1,26 +1,28 @@
-// The indexes of the cache. They change the time of a query on the cache, never its results.
+// The indexes of the cache. They make queries on the cache faster, and never change their results.
 
 import FirestoreModel
 public import Foundation
 
 extension Firestore {
-  /// Keeps exactly the indexes that a configuration names, as the command-line tools export it
-  /// (`firestore.indexes.json`), in addition to the automatic ones. Deprecated in the product.
+  /// Replaces the configured indexes of the cache by those of a configuration in JSON. Firebase's
+  /// command-line tools export it as `firestore.indexes.json`. The automatic indexes stay. Google's SDK has
+  /// deprecated this method.
   ///
-  /// The cache's documents are indexed before the completion is called. Fails with `invalidArgument`, and changes
-  /// nothing, if the JSON is invalid; the message names the invalid part.
+  /// The cache's documents are indexed before the completion is called. If the JSON is invalid, it fails with
+  /// `invalidArgument` and changes nothing. The message names the invalid part.
   @preconcurrency
   public func setIndexConfiguration(_ json: String, completion: (@Sendable ((any Error)?) -> Void)? = nil) {
     configureIndexes(Data(json.utf8), completion)
   }
 
-  /// Keeps exactly the indexes that a configuration names. Throws `invalidArgument` where it is not valid.
+  /// Replaces the configured indexes of the cache. Throws `invalidArgument` if the configuration is not
+  /// valid.
   public func setIndexConfiguration(_ json: String) async throws {
     try await Continuations.done { setIndexConfiguration(json, completion: $0) }
   }
 
-  /// Keeps exactly the indexes that a configuration names, which is read from a stream before this
-  /// returns. Fails with `dataLoss` where the stream cannot be read.
+  /// Replaces the configured indexes of the cache by those of a configuration. The method reads the stream
+  /// before it returns. It fails with `dataLoss` if the stream cannot be read.
   @preconcurrency
   public func setIndexConfiguration(
     _ stream: InputStream, completion: (@Sendable ((any Error)?) -> Void)? = nil
@@ -37,7 +39,8 @@ extension Firestore {
     }
   }
 
-  /// Keeps exactly the indexes that a configuration names. Throws `invalidArgument` where it is not valid.
+  /// Replaces the configured indexes of the cache. Throws `invalidArgument` if the configuration is not
+  /// valid.
   public func setIndexConfiguration(_ stream: InputStream) async throws {
     try await Continuations.done { setIndexConfiguration(stream, completion: $0) }
   }
@@ -60,26 +63,27 @@ extension Firestore {
   }
 }
 
-/// The automatic indexes of the cache. The SDK makes one when a query reads many documents to find a few.
+/// The manager of the cache's automatic indexes. The SDK creates one when a query reads many documents to
+/// find few.
 ///
-/// Unlike in Google's SDK, they are on by default. At most 32 are made, each for collections of 100 documents and
-/// more. They exist as long as the cache.
+/// Unlike in Google's SDK, automatic indexes are on by default. The SDK creates at most 32 of them, each for
+/// collections of at least 100 documents. They exist as long as the cache.
 open class PersistentCacheIndexManager: NSObject, @unchecked Sendable {
   // SAFETY: constants of Sendable types only.
   private let client: FirestoreClient
 
   init(_ client: FirestoreClient) { self.client = client }
 
-  /// Lets the SDK make indexes for queries that are slow on the cache. This is the default.
+  /// Lets the SDK create indexes for queries that are slow on the cache. This is the default.
   open func enableIndexAutoCreation() { client.setIndexCreation(enabled: true) }
 
-  /// Makes no further indexes; existing ones stay in use.
+  /// Stops the creation of indexes. Existing indexes stay in use.
   open func disableIndexAutoCreation() { client.setIndexCreation(enabled: false) }
 
-  /// Removes all indexes, configured ones included. Automatic ones may be made again.
+  /// Removes all indexes, including configured ones. The SDK may create automatic ones again.
   open func deleteAllIndexes() { client.deleteAllIndexes() }
 
-  /// Whether both manage the same instance's indexes.
+  /// Whether both manage the indexes of the same instance.
   open override func isEqual(_ object: Any?) -> Bool {
     (object as? PersistentCacheIndexManager)?.client === client
   }

@@ -1,4 +1,4 @@
-// The lifecycle of an instance: the network, pending writes and termination.
+// The lifecycle of a Firestore instance: the network, pending writes and termination.
 
 import FirestoreModel
 import Foundation
@@ -13,18 +13,18 @@ extension Firestore {
   /// Uses the network again after `disableNetwork`.
   public func enableNetwork() async throws { try await Continuations.done { enableNetwork(completion: $0) } }
 
-  /// Stays away from the network: reads come from the cache, writes wait.
+  /// Disables the network: reads use the cache, and writes wait.
   @preconcurrency
   public func disableNetwork(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
     client.setNetwork(enabled: false, completion: reporting(completion))
   }
 
-  /// Stays away from the network: reads come from the cache, writes wait.
+  /// Disables the network: reads use the cache, and writes wait.
   public func disableNetwork() async throws {
     try await Continuations.done { disableNetwork(completion: $0) }
   }
 
-  /// Calls back when the server has accepted or rejected every write made until now.
+  /// Calls the completion when the server has accepted or rejected every write made until now.
   @preconcurrency
   public func waitForPendingWrites(completion: @escaping @Sendable ((any Error)?) -> Void) {
     client.waitForPendingWrites { completion($0?.object) }
@@ -35,7 +35,7 @@ extension Firestore {
     try await Continuations.done { waitForPendingWrites(completion: $0) }
   }
 
-  /// Calls back each time all listeners show the same state of the database.
+  /// Calls the listener each time that all snapshot listeners show the same state of the database.
   @discardableResult
   public func addSnapshotsInSyncListener(_ listener: @escaping () -> Void) -> any ListenerRegistration {
     let app = AppClosure(call: listener)
@@ -45,18 +45,20 @@ extension Firestore {
   /// Terminates the instance. Its listeners receive no more events, and every call except `clearPersistence` stops the
   /// program. `firestore()` then returns a new instance. Deleting the app has the same effect.
   ///
-  /// Reads in flight and calls that wait for pending writes fail with `cancelled`. The outcome of unacknowledged writes
-  /// is unknown: their completions are never called, and `async` writes throw `unknown`. A transaction whose commit is
-  /// in flight throws `unknown` as well; an earlier transaction fails with `cancelled`.
+  /// Reads in flight and calls that wait for pending writes fail with `cancelled`. The outcome of
+  /// unacknowledged writes is unknown: their completions are never called, and `async` writes throw
+  /// `unknown`. A transaction whose commit is in flight also throws `unknown`. A transaction that has not
+  /// sent its commit fails with `cancelled`.
   @preconcurrency
   public func terminate(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
     end(reporting(completion))
   }
 
-  /// Ends the instance; returns when it has released its resources.
+  /// Terminates the instance, and waits until it has released its resources.
   public func terminate() async throws { try await Continuations.done { terminate(completion: $0) } }
 
-  /// Deletes the cache on disk with all its writes. Call it before the first use of an instance, or after `terminate`.
+  /// Deletes the cache on disk with all its writes. The app calls it before the first use of an instance, or
+  /// after `terminate`.
   ///
   /// Fails with `failedPrecondition` while this instance or another process uses the cache, and with `unavailable` if
   /// the files cannot be deleted.

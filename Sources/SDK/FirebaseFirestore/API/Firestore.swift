@@ -1,7 +1,7 @@
-// An instance of Firestore: one database of one app.
+// A Firestore instance: one database of one app.
 //
-// Invariant: there is at most one live instance for each app and database, and its settings do not
-// change once it is used.
+// Invariant: at most one live instance exists for each app and database. Its settings do not change after its
+// first use.
 
 public import FirebaseCore
 import FirestoreModel
@@ -15,7 +15,7 @@ import Locking
 /// let db = Firestore.firestore()
 /// db.useEmulator(withHost: "127.0.0.1", port: 8080)
 /// ```
-/// Safe to use from any thread. Callbacks arrive on the main queue unless the settings name another.
+/// Safe to use from any thread. Callbacks arrive on the main queue unless the settings name another queue.
 open class Firestore: NSObject, @unchecked Sendable {
   // SAFETY: constants of Sendable types only.
   private struct Key: Hashable {
@@ -66,8 +66,8 @@ open class Firestore: NSObject, @unchecked Sendable {
     return firestore(app: app, database: database)
   }
 
-  /// A named database of an app. Stops the program if the app's options have no project. For a deleted app it returns a
-  /// terminated instance.
+  /// A named database of an app. Stops the program if the app's options have no project ID. For a deleted app
+  /// it returns a terminated instance.
   @discardableResult
   open class func firestore(app: FirebaseApp, database: String) -> Firestore {
     guard let project = app.options.projectID, !project.isEmpty else {
@@ -77,7 +77,7 @@ open class Firestore: NSObject, @unchecked Sendable {
     let (instance, isNew) = instances.withLock { instances in
       if let existing = instances[key], existing.app === app { return (existing, false) }
       let new = Firestore(app: app, name: DatabaseName(project: project, database: database))
-      // Another app may have the deleted app's name by now, and nothing would remove this instance again.
+      // Another app may already have the deleted app's name, and nothing would remove this instance later.
       if !app.isDeleted { instances[key] = new }
       return (new, true)
     }
@@ -87,7 +87,7 @@ open class Firestore: NSObject, @unchecked Sendable {
 
   // MARK: Settings
 
-  /// The settings; a copy. Stops the program when set after first use.
+  /// A copy of the settings. Setting them after the first use stops the program.
   open var settings: FirestoreSettings {
     get { FirestoreSettings(state.withLock { $0.settings }) }
     set {
@@ -115,7 +115,7 @@ open class Firestore: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Uses a local server, unencrypted. Stops the program after first use.
+  /// Connects to a local server without TLS. Stops the program after the first use.
   open func useEmulator(withHost host: String, port: Int) {
     if host.isEmpty { failInvalidArgument("Cannot use an empty host") }
     let settings = settings
@@ -124,14 +124,14 @@ open class Firestore: NSObject, @unchecked Sendable {
     self.settings = settings
   }
 
-  /// The client, started by first use. Stops the program after `terminate`.
+  /// The client. The first use starts it. Stops the program after `terminate`.
   var client: FirestoreClient {
     let client = state.withLock { state -> FirestoreClient? in
       if state.isTerminated { return nil }
       if let client = state.client { return client }
       let settings = state.settings
       guard let address = ServerAddress(settings.host, isEncrypted: settings.isSSLEnabled) else {
-        failInvalidArgument("The host setting '\(settings.host)' is no host name with an optional port.")
+        failInvalidArgument("The host setting '\(settings.host)' is not a host name with an optional port.")
       }
       let client = FirestoreClient(
         database: databaseName, appID: app.options.googleAppID, address: address,
@@ -146,9 +146,9 @@ open class Firestore: NSObject, @unchecked Sendable {
     return client
   }
 
-  /// The folder of a cache on disk.
+  /// The folder of the cache on disk.
   var cacheFolder: URL {
-    CacheFolder.place(app: app.name, appID: app.options.googleAppID, database: databaseName)
+    CacheFolder.folder(app: app.name, appID: app.options.googleAppID, database: databaseName)
   }
 
   private func cache(for settings: FirestoreSettings.Values) -> CacheChoice {
@@ -217,7 +217,7 @@ open class Firestore: NSObject, @unchecked Sendable {
     return DocumentReference(name, self)
   }
 
-  /// All collections of an ID, wherever they are.
+  /// All collections with this ID, at any path.
   @discardableResult
   open func collectionGroup(_ collectionID: String) -> Query {
     if collectionID.isEmpty { failInvalidArgument("Collection ID cannot be empty") }
@@ -247,10 +247,11 @@ open class Firestore: NSObject, @unchecked Sendable {
     try await Continuations.done { done in write(writes, completion: done) }
   }
 
-  /// Runs a transaction: the block reads, then writes. The SDK runs it up to five times.
+  /// Runs a transaction: the block reads first and writes afterwards. The SDK runs the block up to five
+  /// times.
   ///
-  /// The block runs on a queue of the SDK and must not wait for the main queue. The completion receives the result of
-  /// the block, or the error.
+  /// The block runs on a queue of the SDK and must not wait for the main queue. The completion receives the
+  /// block's result or the error.
   open func runTransaction(
     _ updateBlock: @escaping (Transaction, NSErrorPointer) -> Any?,
     completion: @escaping (Any?, (any Error)?) -> Void
@@ -269,7 +270,7 @@ open class Firestore: NSObject, @unchecked Sendable {
       .run(attemptsLeft: (options ?? TransactionOptions()).maxAttempts)
   }
 
-  /// Runs a transaction; returns the result of the block.
+  /// Runs a transaction and returns the block's result.
   open func runTransaction(
     _ updateBlock: @escaping (Transaction, NSErrorPointer) -> Any?
   ) async throws -> sending Any? {
@@ -280,7 +281,7 @@ open class Firestore: NSObject, @unchecked Sendable {
       }
       .run(attemptsLeft: TransactionOptions().maxAttempts)
     }
-    // Safe to send: the block has returned it, and nothing here keeps it.
+    // Safe to send: the block has returned the result, and this function does not retain it.
     nonisolated(unsafe) let result = value.call
     return result
   }

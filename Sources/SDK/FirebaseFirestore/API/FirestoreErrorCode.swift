@@ -1,4 +1,4 @@
-// The error codes of Firestore. Errors are NSErrors of one domain, with the codes of gRPC.
+// The error codes of Firestore. Errors are NSErrors of one domain, and their codes are those of gRPC.
 
 import FirebaseCore
 import FirestoreModel
@@ -12,58 +12,58 @@ public let FirestoreErrorDomain = "FIRFirestoreErrorDomain"
 /// this type.
 public typealias NSErrorPointer = UnsafeMutablePointer<NSError?>?
 
-/// An error of Firestore: a code and a message of the server or the SDK.
+/// An error of Firestore: a code and a message from the server or the SDK.
 ///
-/// Callbacks and throwing methods deliver `NSError` objects; `error as? FirestoreErrorCode`, and
-/// `catch FirestoreErrorCode.notFound`, work on them.
+/// Callbacks and throwing methods deliver `NSError` objects. An app can match them with `error as?
+/// FirestoreErrorCode` or `catch FirestoreErrorCode.notFound`.
 public struct FirestoreErrorCode: Error, CustomNSError, Hashable, Sendable {
-  /// The codes, numbered as gRPC numbers them.
+  /// The codes, with the numbers of gRPC.
   public enum Code: Int, Sendable {
     /// No error.
     case OK = 0
     /// The operation was cancelled.
     case cancelled = 1
-    /// Nothing more is known.
+    /// An unknown error.
     case unknown = 2
-    /// The request can never succeed as it is.
+    /// An argument of the request is invalid, whatever the state of the system.
     case invalidArgument = 3
-    /// The time was up first.
+    /// The deadline passed before the operation was complete.
     case deadlineExceeded = 4
     /// The requested entity does not exist.
     case notFound = 5
-    /// The entity to create exists already.
+    /// The entity to create already exists.
     case alreadyExists = 6
-    /// The user may not.
+    /// The user does not have permission for the operation.
     case permissionDenied = 7
-    /// A quota is used up.
+    /// A quota is exhausted.
     case resourceExhausted = 8
-    /// The system is not in the state that the request needs.
+    /// The system is not in the state that the operation requires.
     case failedPrecondition = 9
-    /// Others changed the same data at the same time.
+    /// The operation was aborted, typically because of a conflict with another transaction.
     case aborted = 10
-    /// Beyond the valid range.
+    /// The operation was attempted beyond the valid range.
     case outOfRange = 11
-    /// Not supported.
+    /// The operation is not supported.
     case unimplemented = 12
-    /// An invariant is broken.
+    /// An internal error: an invariant is broken.
     case `internal` = 13
-    /// The server cannot be reached now.
+    /// The service is currently unavailable.
     case unavailable = 14
     /// Data is lost or damaged.
     case dataLoss = 15
-    /// Nobody is signed in.
+    /// The request has no valid credentials.
     case unauthenticated = 16
   }
 
   // Sendable like NSError, because it is immutable.
   private let error: NSError
 
-  /// Makes an error of a code.
+  /// Makes an error with a code.
   public init(_ code: Code, userInfo: [String: Any] = [:]) {
     error = NSError(domain: FirestoreErrorDomain, code: code.rawValue, userInfo: userInfo)
   }
 
-  /// Takes over an error object of Firestore's domain.
+  /// Wraps an error object of Firestore's domain.
   public init(_nsError error: NSError) { self.error = error }
 
   /// The code.
@@ -74,12 +74,12 @@ public struct FirestoreErrorCode: Error, CustomNSError, Hashable, Sendable {
   public var errorCode: Int { error.code }
   /// The error's `userInfo`.
   public var errorUserInfo: [String: Any] { error.userInfo }
-  /// The message.
+  /// The error message.
   public var localizedDescription: String { error.localizedDescription }
-  /// Firestore's domain.
+  /// The error domain of Firestore.
   public static var errorDomain: String { FirestoreErrorDomain }
 
-  /// Whether both have the same code.
+  /// Whether both errors have the same code.
   public static func == (a: FirestoreErrorCode, b: FirestoreErrorCode) -> Bool {
     a.error.code == b.error.code && a.error.domain == b.error.domain
   }
@@ -93,40 +93,40 @@ public struct FirestoreErrorCode: Error, CustomNSError, Hashable, Sendable {
   public static var OK: Code { .OK }
   /// The operation was cancelled.
   public static var cancelled: Code { .cancelled }
-  /// Nothing more is known.
+  /// An unknown error.
   public static var unknown: Code { .unknown }
-  /// The request can never succeed as it is.
+  /// An argument of the request is invalid, whatever the state of the system.
   public static var invalidArgument: Code { .invalidArgument }
-  /// The time was up first.
+  /// The deadline passed before the operation was complete.
   public static var deadlineExceeded: Code { .deadlineExceeded }
   /// The requested entity does not exist.
   public static var notFound: Code { .notFound }
-  /// The entity to create exists already.
+  /// The entity to create already exists.
   public static var alreadyExists: Code { .alreadyExists }
-  /// The user may not.
+  /// The user does not have permission for the operation.
   public static var permissionDenied: Code { .permissionDenied }
-  /// A quota is used up.
+  /// A quota is exhausted.
   public static var resourceExhausted: Code { .resourceExhausted }
-  /// The system is not in the state that the request needs.
+  /// The system is not in the state that the operation requires.
   public static var failedPrecondition: Code { .failedPrecondition }
-  /// Others changed the same data at the same time.
+  /// The operation was aborted, typically because of a conflict with another transaction.
   public static var aborted: Code { .aborted }
-  /// Beyond the valid range.
+  /// The operation was attempted beyond the valid range.
   public static var outOfRange: Code { .outOfRange }
-  /// Not supported.
+  /// The operation is not supported.
   public static var unimplemented: Code { .unimplemented }
-  /// An invariant is broken.
+  /// An internal error: an invariant is broken.
   public static var `internal`: Code { .internal }
-  /// The server cannot be reached now.
+  /// The service is currently unavailable.
   public static var unavailable: Code { .unavailable }
   /// Data is lost or damaged.
   public static var dataLoss: Code { .dataLoss }
-  /// Nobody is signed in.
+  /// The request has no valid credentials.
   public static var unauthenticated: Code { .unauthenticated }
 }
 
 extension FirestoreErrorCode.Code {
-  /// Lets `switch` and `catch` match a code against any error.
+  /// Allows `switch` and `catch` to match a code against any error.
   public static func ~= (match: FirestoreErrorCode.Code, error: any Error) -> Bool {
     let object = error as NSError
     return object.domain == FirestoreErrorDomain && object.code == match.rawValue
@@ -145,7 +145,7 @@ extension FirestoreErrorCode.Code {
       result = FirestoreErrorCode(_nsError: source)
     }
 
-    /// Takes over an error object of Firestore's domain.
+    /// Wraps an error object of Firestore's domain.
     public static func _conditionallyBridgeFromObjectiveC(
       _ source: NSError, result: inout FirestoreErrorCode?
     ) -> Bool {
@@ -154,7 +154,7 @@ extension FirestoreErrorCode.Code {
       return true
     }
 
-    /// Wraps an error object, or makes one with the code `unknown`.
+    /// Wraps an error object; nil becomes an error with the code `unknown`.
     public static func _unconditionallyBridgeFromObjectiveC(_ source: NSError?) -> FirestoreErrorCode {
       source.map { FirestoreErrorCode(_nsError: $0) } ?? FirestoreErrorCode(.unknown)
     }
@@ -170,13 +170,13 @@ extension FirestoreError {
   }
 }
 
-/// Stops the program because of a mistake in it, naming the mistake.
+/// Stops the program because of an invalid argument, with a message.
 func failInvalidArgument(_ reason: String) -> Never { usageException("FIRInvalidArgumentException", reason) }
 
-/// Stops the program because of a call at the wrong time.
+/// Stops the program because of a call at the wrong time, with a message.
 func failIllegalState(_ reason: String) -> Never { usageException("FIRIllegalStateException", reason) }
 
-/// The SDK's own messages.
+/// Writes the SDK's log messages.
 enum FirestoreLog {
   static func error(_ code: String, _ message: String) {
     FirebaseLogger.log(.error, service: "Firestore", "[\(code)] \(message)")
@@ -186,13 +186,13 @@ enum FirestoreLog {
     FirebaseLogger.log(.warning, service: "Firestore", "[\(code)] \(message)")
   }
 
-  /// The log of `Firestore.enableLogging(true)`.
+  /// Logs a message if `Firestore.enableLogging(true)` was called.
   static func debug(_ message: @autoclosure () -> String) {
     FirebaseLogger.log(.debug, service: "Firestore", message())
   }
 }
 
-/// An app's completion as the client calls it.
+/// Converts an app's completion to a completion for the client, which has typed errors.
 func reporting(
   _ completion: (@Sendable ((any Error)?) -> Void)?
 ) -> (@Sendable (FirestoreError?) -> Void)? {

@@ -1,6 +1,6 @@
-// Decodes the JSON of one bundle element. Bundles of different server libraries differ in details: times are RFC 3339
-// text or seconds and nanoseconds, limits are a number or an object with a value. The decoder converts both to the form
-// of the public API's messages, whose reader does the rest.
+// Decodes the JSON of one bundle element. Bundles from different server libraries differ: times are RFC 3339
+// strings, or seconds and nanoseconds. Limits are numbers, or objects with a value. The decoder converts them
+// to the JSON form of the public API's messages, and parses the messages.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -11,12 +11,12 @@ import SwiftProtobuf
 struct BundleDecoder: Sendable {
   private typealias JSON = [String: Any]
 
-  /// The database that the bundle must be for.
+  /// The database to which the bundle must belong.
   let database: DatabaseName
 
   func decode(_ bytes: [UInt8]) throws(FirestoreError) -> BundleElement {
     guard let json = try? JSONSerialization.jsonObject(with: Data(bytes)) as? JSON else {
-      throw .damagedBundle("The bundle is damaged: an element is no JSON object.")
+      throw .damagedBundle("The bundle is damaged: an element is not a JSON object.")
     }
     if let body = json["metadata"] { return .metadata(try metadata(object(body, "metadata"))) }
     if let body = json["namedQuery"] { return .namedQuery(try namedQuery(object(body, "namedQuery"))) }
@@ -81,7 +81,7 @@ struct BundleDecoder: Sendable {
     switch json["queries"] {
     case nil: queries = []
     case let names as [String]: queries = names
-    default: throw .damagedBundle("The bundle is damaged: 'queries' is no list of names.")
+    default: throw .damagedBundle("The bundle is damaged: 'queries' is not a list of names.")
     }
     return BundledDocumentMetadata(
       name: try documentName(try string(json, "name")), readTime: try time(json, "readTime"),
@@ -122,19 +122,19 @@ struct BundleDecoder: Sendable {
 
   private func object(_ json: Any?, _ name: String) throws(FirestoreError) -> JSON {
     guard let json = json as? JSON else {
-      throw .damagedBundle("The bundle is damaged: '\(name)' is missing or no object.")
+      throw .damagedBundle("The bundle is damaged: '\(name)' is missing or not an object.")
     }
     return json
   }
 
   private func string(_ json: JSON, _ name: String) throws(FirestoreError) -> String {
     guard let text = json[name] as? String else {
-      throw .damagedBundle("The bundle is damaged: '\(name)' is missing or no text.")
+      throw .damagedBundle("The bundle is damaged: '\(name)' is missing or not a string.")
     }
     return text
   }
 
-  /// A count, as a number or as text.
+  /// A count that is a number or a string.
   private func number(_ json: JSON, _ name: String, orElse absent: Int?) throws(FirestoreError) -> Int {
     let value: Int?
     switch json[name] {
@@ -144,7 +144,7 @@ struct BundleDecoder: Sendable {
     default: value = nil
     }
     guard let value, value >= 0 else {
-      throw .damagedBundle("The bundle is damaged: '\(name)' is missing or no count.")
+      throw .damagedBundle("The bundle is damaged: '\(name)' is missing or not a count.")
     }
     return value
   }
@@ -152,14 +152,14 @@ struct BundleDecoder: Sendable {
   private func time(_ json: JSON, _ name: String) throws(FirestoreError) -> ModelTimestamp {
     guard let value = json[name], let text = BundleDecoder.timeText(value),
       let time = try? Google_Protobuf_Timestamp(jsonString: "\"\(text)\"")
-    else { throw .damagedBundle("The bundle is damaged: '\(name)' is missing or no time.") }
+    else { throw .damagedBundle("The bundle is damaged: '\(name)' is missing or not a time.") }
     return ModelTimestamp(time)
   }
 
-  /// A time as RFC 3339 text; nil where it is none.
+  /// A time as an RFC 3339 string; nil if the JSON is not a time.
   private static func timeText(_ json: Any) -> String? {
     if let text = json as? String {
-      // Rejects characters that would end the JSON text around it.
+      // Rejects characters that would end the JSON string that contains the text.
       return text.utf8.contains { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C } ? nil : text
     }
     guard let parts = json as? JSON, parts.keys.allSatisfy({ $0 == "seconds" || $0 == "nanos" }) else {
@@ -193,7 +193,7 @@ struct BundleDecoder: Sendable {
 
   private static let timeNames: Set<String> = ["timestampValue", "createTime", "updateTime", "readTime"]
 
-  /// The same JSON in the form of the public API's messages.
+  /// Converts JSON to the form of the public API's messages.
   private static func canonical(_ json: Any, isFields: Bool = false) -> Any {
     switch json {
     case let list as [Any]: return list.map { canonical($0) }
@@ -201,7 +201,7 @@ struct BundleDecoder: Sendable {
       var result: JSON = [:]
       for (key, value) in map {
         if isFields {
-          // Field names of the app, which are not restricted.
+          // These names are field names of the app, which may be any names.
           result[key] = canonical(value)
         } else if timeNames.contains(key), let text = timeText(value) {
           result[key] = text

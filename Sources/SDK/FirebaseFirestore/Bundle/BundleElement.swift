@@ -1,5 +1,6 @@
-// The elements of a bundle, a file of documents and query results that a server made in advance. A bundle has one
-// metadata element, then named queries and documents, each document preceded by its metadata.
+// The elements of a bundle. A bundle is a file of documents and query results that a server prepared in
+// advance. It has one metadata element, followed by named queries and documents. The metadata of each
+// document precedes it.
 
 import FirestoreModel
 
@@ -9,16 +10,16 @@ struct BundleMetadata: Equatable, Sendable {
   let version: UInt32
   let createTime: ModelTimestamp
   let totalDocuments: Int
-  /// The size of everything after the metadata element, in bytes.
+  /// The number of bytes after the metadata element.
   let totalBytes: Int
 }
 
-/// A query with a name, whose result at `readTime` the bundle holds.
+/// A query with a name. The bundle contains its result at `readTime`.
 struct NamedQuery: Equatable, Sendable {
   let name: String
-  /// The query as the app stated it.
+  /// The query in the app's form.
   let query: ModelQuery
-  /// Whether its limit takes the last documents.
+  /// Whether the limit selects the last documents.
   let isLimitToLast: Bool
   let readTime: ModelTimestamp
 
@@ -28,7 +29,7 @@ struct NamedQuery: Equatable, Sendable {
 /// The metadata of a document in a bundle.
 struct BundledDocumentMetadata: Equatable, Sendable {
   let name: DocumentName
-  /// When the document was read, or found missing.
+  /// The time at which the document was read or found missing.
   let readTime: ModelTimestamp
   let exists: Bool
   /// The names of the bundle's queries that contain the document.
@@ -47,11 +48,11 @@ struct Bundle: Equatable, Sendable {
   let metadata: BundleMetadata
   let queries: [NamedQuery]
   let documents: [DocumentName: CachedDocument]
-  /// The documents that each named query shows.
+  /// The documents in the result of each named query.
   let documentsOfQuery: [String: Set<DocumentName>]
 }
 
 extension FirestoreError {
-  /// The error for a bundle that is damaged, or not meant for this database.
+  /// The error for a bundle that is damaged or belongs to another database.
   static func damagedBundle(_ message: String) -> FirestoreError { FirestoreError(.dataLoss, message) }
 }

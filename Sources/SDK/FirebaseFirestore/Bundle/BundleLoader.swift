@@ -1,6 +1,6 @@
-// Loads a bundle from its elements and checks that they are consistent.
+// The bundle loader: collects the elements of a bundle and checks that they are consistent.
 //
-// Invariant: nothing of a bundle is used before all of it was read and found complete.
+// Invariant: the bundle is used only after all of it was read and checked.
 
 import FirestoreModel
 
@@ -10,9 +10,9 @@ struct BundleLoader {
   private(set) var metadata: BundleMetadata?
   private var queries: [NamedQuery] = []
   private var documents: [DocumentName: CachedDocument] = [:]
-  private var metadataOf: [DocumentName: BundledDocumentMetadata] = [:]
-  /// The document that has been announced and must come next.
-  private var announced: BundledDocumentMetadata?
+  private var documentMetadata: [DocumentName: BundledDocumentMetadata] = [:]
+  /// The metadata of the document that must follow next.
+  private var pendingMetadata: BundledDocumentMetadata?
   private(set) var bytesLoaded = 0
 
   init(database: DatabaseName) { decoder = BundleDecoder(database: database) }
@@ -21,7 +21,7 @@ struct BundleLoader {
 
   mutating func append(_ bytes: some Sequence<UInt8>) { reader.append(bytes) }
 
-  /// Reads the next element; false until more bytes come.
+  /// Reads the next element. Returns false if more bytes are needed.
   mutating func step() throws(FirestoreError) -> Bool {
     guard let (json, size) = try reader.next() else { return false }
     let element = try decoder.decode(json)
@@ -41,40 +41,41 @@ struct BundleLoader {
     switch element {
     case .metadata: throw .damagedBundle("The bundle is damaged: it has metadata twice.")
     case .namedQuery(let query): queries.append(query)
-    case .documentMetadata(let announcement):
-      if metadataOf[announcement.name] == nil { metadataOf[announcement.name] = announcement }
-      announced = announcement.exists ? announcement : nil
-      if !announcement.exists {
-        var missing = CachedDocument(missing: announcement.name, version: announcement.readTime)
-        missing.readTime = announcement.readTime
-        documents[announcement.name] = missing
+    case .documentMetadata(let entry):
+      if documentMetadata[entry.name] == nil { documentMetadata[entry.name] = entry }
+      pendingMetadata = entry.exists ? entry : nil
+      if !entry.exists {
+        var missing = CachedDocument(missing: entry.name, version: entry.readTime)
+        missing.readTime = entry.readTime
+        documents[entry.name] = missing
       }
     case .document(var document):
-      guard let announcement = announced, announcement.name == document.name else {
+      guard let entry = pendingMetadata, entry.name == document.name else {
         throw .invalidArgument("The document being added does not match the stored metadata.")
       }
-      document.readTime = max(announcement.readTime, document.version)
+      document.readTime = max(entry.readTime, document.version)
       documents[document.name] = document
-      announced = nil
+      pendingMetadata = nil
     }
   }
 
-  /// The whole bundle, after its last byte.
+  /// The complete bundle. It is called after the last byte.
   func finish() throws(FirestoreError) -> Bundle {
     try reader.finish()
-    // Google's code for a bundle without a byte.
+    // Google's SDK uses this code for an empty bundle.
     guard let metadata else {
       throw FirestoreError(.unknown, "Failed to get bundle metadata: the bundle is empty.")
     }
-    if announced != nil {
+    if pendingMetadata != nil {
       throw .invalidArgument("Bundled documents end with a document metadata element instead of a document.")
     }
     guard documents.count == metadata.totalDocuments else {
       throw .invalidArgument(
-        "The bundle holds \(documents.count) documents; its metadata says \(metadata.totalDocuments).")
+        "The bundle contains \(documents.count) documents, but its metadata declares \(metadata.totalDocuments)."
+      )
     }
     var documentsOfQuery: [String: Set<DocumentName>] = [:]
-    for (name, metadata) in metadataOf {
+    for (name, metadata) in documentMetadata {
       for query in metadata.queries { documentsOfQuery[query, default: []].insert(name) }
     }
     return Bundle(

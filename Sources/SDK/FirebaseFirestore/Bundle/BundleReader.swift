@@ -1,19 +1,20 @@
-// Splits a bundle's bytes into elements: each is its length in decimal digits, then that many bytes of JSON, without
-// separators. The bytes may arrive in any chunks.
+// The bundle reader: splits a bundle's bytes into elements. An element is its length in decimal digits,
+// followed by that many bytes of JSON. There are no separators. The bytes may arrive in chunks of any size.
 //
-// Invariant: the reader holds at most the current element and the last chunk.
+// Invariant: the reader buffers at most the current element and the last chunk.
 
 import FirestoreModel
 
 struct BundleReader {
-  /// No document needs a larger element: a document has at most 1 MiB, and its JSON at most six times as much.
+  /// The maximum number of bytes of an element. Every document fits: it has at most 1 MiB, and its JSON has
+  /// at most six times as many bytes.
   static let elementLimit = 64 << 20
   static let prefixLimit = 10
 
   private var buffer: [UInt8] = []
   private var position = 0
 
-  /// Takes the next bytes.
+  /// Appends the next bytes.
   mutating func append(_ bytes: some Sequence<UInt8>) {
     buffer.removeSubrange(..<position)
     position = 0
@@ -28,20 +29,20 @@ struct BundleReader {
       let isDigit = (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(buffer[index])
       guard isDigit, index - position < BundleReader.prefixLimit else {
         throw .damagedBundle(
-          "The bundle is damaged: the length of an element, in at most \(BundleReader.prefixLimit) digits, was"
-            + " expected and something else found.")
+          "The bundle is damaged: an element does not begin with a length of at most"
+            + " \(BundleReader.prefixLimit) digits.")
       }
       length = length * 10 + Int(buffer[index] - UInt8(ascii: "0"))
       index += 1
     }
     guard index < buffer.count else { return nil }
     guard index > position else {
-      throw .damagedBundle("The bundle is damaged: an element has no length in front.")
+      throw .damagedBundle("The bundle is damaged: an element begins without its length.")
     }
     guard length <= BundleReader.elementLimit else {
       throw .damagedBundle(
-        "The bundle is damaged: an element of \(length) bytes is announced, at most \(BundleReader.elementLimit)"
-          + " are allowed.")
+        "The bundle is damaged: an element has \(length) bytes, more than the maximum of"
+          + " \(BundleReader.elementLimit).")
     }
     guard buffer.count - index >= length else { return nil }
     let end = index + length
@@ -49,7 +50,7 @@ struct BundleReader {
     return (Array(buffer[index..<end]), end - position)
   }
 
-  /// Checks that the bytes end after an element.
+  /// Checks that the bytes end at the end of an element.
   func finish() throws(FirestoreError) {
     if position < buffer.count {
       throw .damagedBundle(

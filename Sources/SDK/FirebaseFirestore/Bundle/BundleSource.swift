@@ -1,12 +1,12 @@
-// The source of a bundle's bytes.
+// The bundle source: reads bytes from a stream of the app.
 
 import FirestoreModel
 import Foundation
 
-/// A stream to read a bundle from, or a configuration. Safe to pass between threads: the app does not use the stream
-/// after it passed it to the SDK, which uses it on one queue only.
+/// A stream with a bundle or an index configuration. It is safe to pass between threads: the app does not use
+/// the stream after it has passed it to the SDK. The SDK uses it on only one queue.
 struct BundleSource: @unchecked Sendable {
-  static let pieceSize = 64 << 10
+  static let chunkBytes = 64 << 10
 
   let stream: InputStream
 
@@ -15,14 +15,14 @@ struct BundleSource: @unchecked Sendable {
 
   /// The next bytes; nil at the end.
   func read() throws(FirestoreError) -> ArraySlice<UInt8>? {
-    var piece = [UInt8](repeating: 0, count: BundleSource.pieceSize)
-    let count = piece.withUnsafeMutableBufferPointer { buffer in
+    var chunk = [UInt8](repeating: 0, count: BundleSource.chunkBytes)
+    let count = chunk.withUnsafeMutableBufferPointer { buffer in
       buffer.baseAddress.map { stream.read($0, maxLength: buffer.count) } ?? 0
     }
-    guard count >= 0, count <= piece.count else {
+    guard count >= 0, count <= chunk.count else {
       let reason = stream.streamError.map { "\($0)" } ?? "no reason is known"
       throw FirestoreError(.dataLoss, "The stream cannot be read: \(reason).")
     }
-    return count == 0 ? nil : piece[..<count]
+    return count == 0 ? nil : chunk[..<count]
   }
 }

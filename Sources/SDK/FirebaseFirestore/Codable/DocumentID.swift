@@ -1,9 +1,10 @@
-// @DocumentID: a property that decoding sets to the ID, or the reference, of the document, and encoding omits.
+// @DocumentID: decoding sets the property to the ID or reference of the document, and encoding omits the
+// property.
 
 public import FirebaseSharedSwift
 import Foundation
 
-/// A type that a document's reference can become.
+/// A type that can be made from a document's reference.
 public protocol DocumentIDWrappable {
   /// Makes a value from the reference of the document being decoded.
   static func wrap(_ documentReference: DocumentReference) throws -> Self
@@ -34,12 +35,12 @@ extension DocumentReference: DocumentIDWrappable {
 ///   var title: String
 /// }
 /// ```
-/// The property is left out when the value is written; a field of the same name is ignored.
+/// The property is not written. A field of the same name is ignored.
 @propertyWrapper
 public struct DocumentID<Value: DocumentIDWrappable & Codable>: Codable, StructureCodingUncodedUnkeyed {
   private var value: Value?
 
-  /// Makes the wrapper. A value given here is never written to the database.
+  /// Makes the wrapper. A value that is set here is never written to the database.
   public init(wrappedValue value: Value?) {
     if value != nil {
       FirestoreLog.warning(
@@ -55,7 +56,7 @@ public struct DocumentID<Value: DocumentIDWrappable & Codable>: Codable, Structu
     set { value = newValue }
   }
 
-  /// Takes the ID from the document being decoded.
+  /// Decodes the ID from the reference of the document that is being decoded.
   public init(from decoder: any Swift.Decoder) throws {
     guard let key = CodingUserInfoKey.documentReference,
       let reference = decoder.userInfo[key] as? DocumentReference
@@ -67,7 +68,7 @@ public struct DocumentID<Value: DocumentIDWrappable & Codable>: Codable, Structu
     value = try Value.wrap(reference)
   }
 
-  /// Always fails: a document's ID is not a field.
+  /// Always throws, because a document's ID is not a field.
   public func encode(to encoder: any Swift.Encoder) throws {
     throw FirestoreEncodingError.encodingIsNotSupported(
       "DocumentID values can only be encoded with Firestore.Encoder.")

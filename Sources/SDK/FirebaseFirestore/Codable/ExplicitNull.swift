@@ -1,6 +1,6 @@
-// @ExplicitNull: a nil property is written as null instead of being left out.
+// @ExplicitNull: a nil property is written as null instead of being omitted.
 
-/// Writes null where the property is nil.
+/// Writes null if the property is nil.
 @propertyWrapper
 public struct ExplicitNull<Value> {
   private var value: Value?

@@ -1,11 +1,11 @@
-// Firestore's encoder and decoder: the structure coders, with the product's types passed through, and timestamps and
-// bytes by default.
+// Firestore's encoder and decoder. They use the structure coders, keep Firestore's value types unchanged, and
+// by default store dates as timestamps and data as bytes.
 
 import FirebaseCore
 public import FirebaseSharedSwift
 import Foundation
 
-/// Firestore's own types, which documents store as they are.
+/// Firestore's value types, which documents store unchanged.
 struct FirestorePassthroughTypes: StructureCodingPassthroughTypeResolver {
   static func isPassthroughType<T>(_ t: T) -> Bool {
     t is Timestamp || t is GeoPoint || t is DocumentReference || t is FieldValue || t is VectorValue
@@ -14,27 +14,28 @@ struct FirestorePassthroughTypes: StructureCodingPassthroughTypeResolver {
 
 /// An error of decoding a document, in addition to the standard `DecodingError`.
 public enum FirestoreDecodingError: Error {
-  /// The type can be decoded by `Firestore.Decoder` only.
+  /// Only `Firestore.Decoder` can decode the type.
   case decodingIsNotSupported(String)
-  /// A document field has the name of a property that the document's ID fills.
+  /// A document contains a field with the name of a property that is set to the document's ID.
   case fieldNameConflict(String)
 }
 
 /// An error of encoding a document, in addition to the standard `EncodingError`.
 public enum FirestoreEncodingError: Error {
-  /// The type can be encoded by `Firestore.Encoder` only.
+  /// Only `Firestore.Encoder` can encode the type.
   case encodingIsNotSupported(String)
 }
 
 extension CodingUserInfoKey {
   /// The `userInfo` key under which `Firestore.Decoder` stores the reference of the document being decoded.
   static let documentReference = CodingUserInfoKey(rawValue: "DocumentRefUserInfoKey")
-  /// Present while `Firestore.Encoder` or `Firestore.Decoder` is at work.
+  /// The `userInfo` key that is present during encoding with `Firestore.Encoder` or decoding with
+  /// `Firestore.Decoder`.
   static let firestoreCoder = CodingUserInfoKey(rawValue: "FirestoreCoderUserInfoKey")
 }
 
 extension [CodingUserInfoKey: Any] {
-  /// Whether Firestore's own coder is at work.
+  /// Whether Firestore's encoder or decoder is in use.
   var isFirestoreCoder: Bool { CodingUserInfoKey.firestoreCoder.map { self[$0] != nil } ?? false }
 
   func withFirestoreCoder(_ reference: DocumentReference? = nil) -> Self {
@@ -48,20 +49,20 @@ extension [CodingUserInfoKey: Any] {
 extension Firestore {
   /// Encodes values as the fields of a document.
   ///
-  /// Dates become timestamps, data becomes bytes, URLs become strings; nil properties are left
-  /// out. ``Timestamp``, ``GeoPoint``, ``DocumentReference``, ``FieldValue`` and ``VectorValue``
-  /// are stored as they are.
+  /// Dates become timestamps, data becomes bytes, and URLs become strings. Nil properties are omitted. Values
+  /// of type ``Timestamp``, ``GeoPoint``, ``DocumentReference``, ``FieldValue`` and ``VectorValue`` are
+  /// stored unchanged.
   public class Encoder {
-    /// How dates are stored; `.timestamp` unless set.
+    /// How dates are stored; `.timestamp` by default.
     public var dateEncodingStrategy: FirebaseDataEncoder.DateEncodingStrategy = .timestamp
-    /// How data is stored; `.blob`, which is bytes, unless set.
+    /// How data is stored; by default `.blob`, which means bytes.
     public var dataEncodingStrategy: FirebaseDataEncoder.DataEncodingStrategy = .blob
     /// The encoding of NaN and the infinities; `.throw` by default.
     public var nonConformingFloatEncodingStrategy: FirebaseDataEncoder.NonConformingFloatEncodingStrategy =
       .throw
-    /// How coding keys become field names; `.useDefaultKeys` unless set.
+    /// How coding keys are converted to field names; `.useDefaultKeys` by default.
     public var keyEncodingStrategy: FirebaseDataEncoder.KeyEncodingStrategy = .useDefaultKeys
-    /// Handed to every `encode(to:)` as `encoder.userInfo`.
+    /// Passed to every `encode(to:)` as `encoder.userInfo`.
     public var userInfo: [CodingUserInfoKey: Any] = [:]
 
     /// Makes an encoder with Firestore's default strategies.
@@ -89,16 +90,16 @@ extension Firestore {
 
   /// Decodes values from the fields of a document.
   public class Decoder {
-    /// How dates are read; `.timestamp` unless set.
+    /// How dates are decoded; `.timestamp` by default.
     public var dateDecodingStrategy: FirebaseDataDecoder.DateDecodingStrategy = .timestamp
-    /// How data is read; `.blob`, which is bytes, unless set.
+    /// How data is decoded; by default `.blob`, which means bytes.
     public var dataDecodingStrategy: FirebaseDataDecoder.DataDecodingStrategy = .blob
     /// Whether strings represent NaN and the infinities; `.throw` by default.
     public var nonConformingFloatDecodingStrategy: FirebaseDataDecoder.NonConformingFloatDecodingStrategy =
       .throw
-    /// How field names become coding keys; `.useDefaultKeys` unless set.
+    /// How field names are converted to coding keys; `.useDefaultKeys` by default.
     public var keyDecodingStrategy: FirebaseDataDecoder.KeyDecodingStrategy = .useDefaultKeys
-    /// Handed to every `init(from:)` as `decoder.userInfo`.
+    /// Passed to every `init(from:)` as `decoder.userInfo`.
     public var userInfo: [CodingUserInfoKey: Any] = [:]
 
     /// Makes a decoder with Firestore's default strategies.
@@ -109,7 +110,7 @@ extension Firestore {
       try decode(t, from: data, in: nil)
     }
 
-    /// Decodes a value from a document's fields, filling ``DocumentID`` from the reference.
+    /// Decodes a value from a document's fields, and sets ``DocumentID`` properties from the reference.
     ///
     /// - Throws: `DecodingError`; ``FirestoreDecodingError`` when the value has a ``DocumentID``
     ///   and no reference is given.
@@ -129,7 +130,7 @@ extension Firestore {
 }
 
 extension FirebaseDataEncoder.DateEncodingStrategy {
-  /// As a Firestore timestamp.
+  /// Encodes dates as Firestore timestamps.
   public static var timestamp: Self {
     .custom { date, encoder in
       var container = encoder.singleValueContainer()
@@ -139,7 +140,7 @@ extension FirebaseDataEncoder.DateEncodingStrategy {
 }
 
 extension FirebaseDataDecoder.DateDecodingStrategy {
-  /// From a Firestore timestamp.
+  /// Decodes dates from Firestore timestamps.
   public static var timestamp: Self {
     .custom { decoder in try decoder.singleValueContainer().decode(Timestamp.self).dateValue() }
   }

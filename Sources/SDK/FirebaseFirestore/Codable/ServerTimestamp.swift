@@ -3,11 +3,11 @@
 public import FirebaseCore
 public import Foundation
 
-/// A type that a timestamp can become and that can become a timestamp.
+/// A type that can be converted from and to a timestamp.
 public protocol ServerTimestampWrappable {
-  /// Makes a value from a timestamp read.
+  /// Makes a value from a timestamp that was read.
   static func wrap(_ timestamp: Timestamp) throws -> Self
-  /// Makes the timestamp to write.
+  /// Makes the timestamp that is written.
   static func unwrap(_ value: Self) throws -> Timestamp
 }
 
@@ -30,10 +30,10 @@ extension Timestamp: ServerTimestampWrappable {
   public static func unwrap(_ value: Timestamp) throws -> Timestamp { value }
 }
 
-/// Writes the server's time where the property is nil.
+/// Writes the server's time if the property is nil.
 ///
-/// While such a write is pending the property reads as nil. A field that is missing altogether is
-/// an error (`keyNotFound`), as for any property that is not optional.
+/// While such a write is pending, the property reads as nil. A missing field is an error (`keyNotFound`), as
+/// for any property that is not optional.
 @propertyWrapper
 public struct ServerTimestamp<Value>: Codable where Value: ServerTimestampWrappable & Codable {
   private var value: Value?

@@ -1,4 +1,5 @@
-// Encodes timestamps with coders other than Firestore's, which store them unchanged.
+// Encodes and decodes timestamps with coders other than Firestore's. Firestore's coders store timestamps
+// unchanged.
 
 public import FirebaseCore
 import FirestoreModel
@@ -6,9 +7,9 @@ import FirestoreModel
 extension Timestamp: Codable {
   private enum CodingKeys: String, CodingKey { case seconds, nanoseconds }
 
-  /// Reads the keys `seconds` and `nanoseconds`.
+  /// Decodes the keys `seconds` and `nanoseconds`.
   ///
-  /// - Throws: `DecodingError.dataCorrupted` for a time that no timestamp can hold.
+  /// - Throws: `DecodingError.dataCorrupted` for a time outside the range of timestamps.
   public convenience init(from decoder: any Swift.Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     let time = ModelTimestamp(
@@ -21,7 +22,7 @@ extension Timestamp: Codable {
     self.init(seconds: time.seconds, nanoseconds: time.nanoseconds)
   }
 
-  /// Writes the keys `seconds` and `nanoseconds`.
+  /// Encodes the keys `seconds` and `nanoseconds`.
   public func encode(to encoder: any Swift.Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(seconds, forKey: .seconds)

@@ -1,16 +1,16 @@
-// The cache that the settings choose, and how it is opened.
+// The choice of the cache in the settings, and the function that opens the cache.
 
 import FirestoreModel
 import Foundation
 
-/// Where a client keeps its cache.
+/// The location of a client's cache: in memory or on disk.
 enum CacheChoice: Sendable {
-  /// In memory, within a size in bytes; nil removes documents as soon as nothing refers to them.
+  /// In memory, with a maximum size in bytes. With nil, documents are removed as soon as nothing uses them.
   case memory(size: Int64?)
-  /// In a folder, within a size in bytes.
+  /// In a folder, with a maximum size in bytes.
   case disk(URL, size: Int64)
 
-  /// The size in bytes that garbage collection keeps to; nil for eager collection.
+  /// The maximum size in bytes for garbage collection; nil for eager collection.
   var size: Int64? {
     switch self {
     case .memory(let size): size
@@ -18,8 +18,8 @@ enum CacheChoice: Sendable {
     }
   }
 
-  /// Opens the cache. A cache on disk that cannot be opened is replaced by one in memory, and the observer receives the
-  /// failure.
+  /// Opens the cache. If a cache on disk cannot be opened, the client uses a cache in memory, and the
+  /// observer receives the failure.
   func open(_ database: DatabaseName, observer: CacheObserver) -> any Persistence {
     guard case .disk(let url, _) = self else { return MemoryPersistence(isEager: size == nil) }
     do {

@@ -1,6 +1,7 @@
-// A query of the app, and the target that the server watches for it.
+// A client query: a query of the app, and the target that the server watches for it.
 //
-// A limit to the last documents is sent with reversed order and cursors; the view keeps the app's order.
+// A limit to the last documents is sent to the server as a limit to the first ones, with reversed order and
+// cursors. The view keeps the app's order.
 
 import FirestoreModel
 
@@ -15,7 +16,7 @@ enum Target: Hashable, Sendable {
   }
 }
 
-/// One document, or a query with the side that its limit counts from.
+/// One document, or a query with a limit to its first or last documents.
 struct ClientQuery: Hashable, Sendable {
   enum Scope: Hashable, Sendable {
     case document(DocumentName)
@@ -25,7 +26,8 @@ struct ClientQuery: Hashable, Sendable {
   let scope: Scope
   let isLimitToLast: Bool
   let target: Target
-  /// Nil for a document, and for a query that the server will reject.
+  /// The query in the form for matching documents; nil for a document, and for a query that the server will
+  /// reject.
   let normal: NormalizedQuery?
 
   init(document name: DocumentName) {
@@ -35,7 +37,7 @@ struct ClientQuery: Hashable, Sendable {
     normal = nil
   }
 
-  /// Makes a query as stated, with or without its implicit orders.
+  /// Makes a query from the app's query, with or without its implicit orders.
   init(_ query: ModelQuery, isLimitToLast: Bool = false) {
     let stated = query.normalized
     scope = .query(stated)
@@ -60,7 +62,7 @@ struct ClientQuery: Hashable, Sendable {
     return nil
   }
 
-  /// Whether every document of the collection is in the result.
+  /// Whether the result contains every document of the collection.
   var matchesAllDocuments: Bool {
     guard case .query(let query) = scope else { return false }
     let structured = query.structured
@@ -68,7 +70,7 @@ struct ClientQuery: Hashable, Sendable {
       && structured.endAt == nil && structured.orderBy.allSatisfy { $0.field.isDocumentID }
   }
 
-  /// Whether an existing document matches the query without its limit.
+  /// Whether an existing document matches the query, without regard to its limit.
   func matches(_ document: CachedDocument) -> Bool {
     guard document.isFound else { return false }
     switch scope {
@@ -77,14 +79,14 @@ struct ClientQuery: Hashable, Sendable {
     }
   }
 
-  /// The order of two documents in the result.
+  /// Compares two documents by the order of the query.
   func compare(_ a: CachedDocument, _ b: CachedDocument) -> ComparisonOrder {
     normal?.compare(a.name, a.fields, b.name, b.fields) ?? DocumentName.compare(a.name, b.name)
   }
 }
 
 extension ModelQuery {
-  /// The same query with its implicit orders written out.
+  /// The same query with its implicit orders made explicit.
   var normalized: ModelQuery {
     var query = self
     query.structured.orderBy = structured.normalizedOrder

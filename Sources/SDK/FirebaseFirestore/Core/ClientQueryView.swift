@@ -1,23 +1,25 @@
-// The view of one query: its documents, the documents confirmed by the server, and the snapshots for listeners.
+// The view of one query: its documents, the documents that the server has confirmed, and the snapshots for
+// listeners.
 //
-// Invariant: a view is in sync only while its target is current, none of its documents is in limbo, and its target is
-// not being reset.
+// Invariant: a view is in sync only if its target is current and is not being reset, and none of its
+// documents is in limbo.
 
 import FirestoreModel
 
-/// A document that came into limbo or out of it.
+/// A document that entered or left limbo.
 enum LimboChange: Equatable {
   case entered(DocumentName)
   case left(DocumentName)
 }
 
-/// Changes to a view that were computed and not yet applied.
+/// Changes of a view that were computed but not yet applied.
 struct PendingViewChanges {
   var documents: DocumentSet
   var changes = ViewChangeSet()
-  /// The documents whose writes the server acknowledged, and the versions of the snapshots that have to confirm them.
+  /// The documents whose writes the server acknowledged, with the versions of the snapshots that must confirm
+  /// them.
   var acknowledged: [DocumentName: ModelTimestamp] = [:]
-  /// Whether a limit lost a document, so that the query has to be run again.
+  /// Whether the query must run again, because a document left the result of a query with a limit.
   var needsRefill = false
 }
 
@@ -25,18 +27,19 @@ struct ClientQueryView {
   let query: ClientQuery
   private var documents: DocumentSet
   private var limbo: Set<DocumentName> = []
-  /// The shown documents whose writes the server acknowledged, and the versions of the snapshots that have to confirm
-  /// them. A document that such a snapshot does not report was changed by another client meanwhile: it is in limbo.
+  /// The documents of the view whose writes the server acknowledged, with the versions of the snapshots that
+  /// must confirm them. If such a snapshot does not contain the document, another client has changed it in
+  /// the meantime. The document is then in limbo.
   private var acknowledged: [DocumentName: ModelTimestamp] = [:]
   /// The version of the last snapshot of the server.
   private var snapshotVersion = ModelTimestamp.epoch
-  /// Whether `limbo` lacks changes, so that it has to be found among all documents.
+  /// Whether `limbo` must be computed again from all documents, because some changes were not applied to it.
   private var isLimboStale = true
   private(set) var isCurrent = false
   private var hasCachedResults = false
   /// Whether the last snapshot was in sync; nil before the first.
   private var wasSynced: Bool?
-  /// The documents that the server counts to the target.
+  /// The documents that belong to the target on the server.
   private(set) var synced: Set<DocumentName>
 
   init(query: ClientQuery, remoteKeys: Set<DocumentName>) {
@@ -71,8 +74,8 @@ struct ClientQueryView {
       case (nil, nil): continue
       case (let before?, let after?):
         if before.fields != after.fields {
-          // The server acknowledged the write. The listener receives the document with the watch snapshot that
-          // confirms it.
+          // The server acknowledged the write. The listener receives the document with the watch snapshot
+          // that confirms the write.
           if before.hasLocalChanges, after.hasCommittedChanges {
             result.acknowledged[name] = confirmation(of: after, isAcknowledgement)
             continue
@@ -110,12 +113,13 @@ struct ClientQueryView {
     return result
   }
 
-  /// The version of the snapshot that has to report the committed contents of a document: the version of these
-  /// contents. Watch may be past it already, as when a later write to the document was rejected or changed nothing.
-  /// Then the view does not wait for a further snapshot, which an idle server would not send.
+  /// The version of the snapshot that must report the committed contents of a document: the version of these
+  /// contents. Watch may already be past it, for instance if a later write to the document was rejected or
+  /// changed nothing. In this case the view does not wait for another snapshot, because an idle server would
+  /// not send one.
   ///
-  /// A commit time that is not after the last snapshot before the write cannot be compared with snapshots: the next
-  /// snapshot decides. The commit time is the read time of the document.
+  /// If the commit time is not after the last snapshot before the write, it cannot be compared with
+  /// snapshots. In this case the next snapshot decides. The commit time is the read time of the document.
   private func confirmation(of document: CachedDocument, _ isAcknowledgement: Bool) -> ModelTimestamp {
     let since = documents.shown(document.name)?.since ?? .epoch
     if !isAcknowledgement || document.readTime > since { return document.version }
@@ -125,9 +129,10 @@ struct ClientQueryView {
 
   // MARK: Applying
 
-  /// Applies computed changes, and the changes of the target that watch reports.
+  /// Applies computed changes, and the changes of the target that watch reported.
   ///
-  /// - Returns: the snapshot to raise, nil where nothing changed, and what limbo gained and lost.
+  /// - Returns: the snapshot to raise, or nil if nothing changed; and the documents that entered or left
+  ///   limbo.
   mutating func apply(
     _ pending: PendingViewChanges, targetChange: TargetChange? = nil, isPendingReset: Bool = false,
     at version: ModelTimestamp? = nil, resolvesLimbo: Bool = true
@@ -161,7 +166,7 @@ struct ClientQueryView {
     return (snapshot, limboChanges)
   }
 
-  /// Applies a change of the online state. Going offline makes the view's result uncertain.
+  /// Applies a change of the online state. While offline, the view is not in sync.
   mutating func applyOnlineState(_ state: OnlineState) -> ViewSnapshot? {
     guard isCurrent, state == .offline else { return nil }
     isCurrent = false
@@ -169,20 +174,21 @@ struct ClientQueryView {
     return apply(unchanged, resolvesLimbo: false).snapshot
   }
 
-  /// The first snapshot of a listener that is added later.
+  /// The first snapshot for a listener that is added to an existing view.
   var initialSnapshot: ViewSnapshot {
     .initial(
       query: query, documents: documents, fromCache: wasSynced != true, hasCachedResults: hasCachedResults)
   }
 
-  /// The shown documents with writes that watch has not confirmed.
+  /// The documents of the view with writes that watch has not confirmed.
   var pendingDocuments: [DocumentName] {
     documents.pendingCount == 0 ? [] : documents.shown.filter(\.isPending).map(\.document.name)
   }
 
   // MARK: Limbo
 
-  /// Updates limbo for the documents that changed, and those that the target gained or lost.
+  /// Updates limbo for the documents that changed, and for those that were added to or removed from the
+  /// target.
   private mutating func updateLimbo(
     of pending: PendingViewChanges, _ targetChange: TargetChange?
   ) -> [LimboChange] {

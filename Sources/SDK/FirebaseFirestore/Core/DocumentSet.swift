@@ -1,7 +1,7 @@
-// The documents of a view in the query's order, and whether each has pending writes.
+// A document set: the documents of a view in the query's order, and whether each has pending writes.
 //
-// Invariant: `ordered` is sorted by the query, ties by name, and has the same documents as `byName`. Copies share their
-// structure, so that each snapshot that waits for its listener costs its changes.
+// Invariant: `ordered` is sorted by the query and then by name. It contains the same documents as `byName`.
+// Copies share their structure, so a snapshot that waits for its listener costs only its changes.
 
 import FirestoreModel
 
@@ -10,7 +10,7 @@ final class ShownDocument: Sendable {
   let document: CachedDocument
   /// Whether the document has writes that watch has not confirmed.
   let isPending: Bool
-  /// The version of the last snapshot of the server when the view took these contents.
+  /// The version of the last snapshot of the server when the view received these contents.
   let since: ModelTimestamp
 
   init(_ document: CachedDocument, isPending: Bool, since: ModelTimestamp = .epoch) {
@@ -33,7 +33,7 @@ struct DocumentSet: Sendable {
   var isEmpty: Bool { tree.isEmpty }
   var first: CachedDocument? { tree.first?.document }
   var last: CachedDocument? { tree.last?.document }
-  /// All documents in order; O(n).
+  /// All documents with their state, in order; O(n).
   var shown: [ShownDocument] { tree.elements }
   /// All documents in order; O(n).
   var ordered: [CachedDocument] { tree.elements.map(\.document) }
@@ -46,7 +46,7 @@ struct DocumentSet: Sendable {
     byName.find { DocumentName.compare($0.document.name, name) }?.element
   }
 
-  /// Where a document is; nil when it is not in the set.
+  /// The index of a document; nil if it is not in the set.
   func index(of name: DocumentName) -> Int? {
     guard let document = self[name] else { return nil }
     return tree.find { query.compare($0.document, document) }?.index
@@ -68,7 +68,7 @@ struct DocumentSet: Sendable {
     if new.isPending { pendingCount += 1 }
   }
 
-  /// Removes and inserts many documents: one by one, or in one pass over all where that costs less.
+  /// Removes and inserts many documents: one by one, or in one pass over all documents if that costs less.
   mutating func apply(removed: Set<DocumentName>, inserted: [ShownDocument]) {
     let changes = removed.count + inserted.count
     if changes * 8 < count || changes < 3 {

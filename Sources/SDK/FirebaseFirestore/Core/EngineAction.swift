@@ -1,5 +1,5 @@
-// The actions that the sync engine requests. The engine does no I/O, reads no clock, and uses only the seed that it is
-// given.
+// The actions that the sync engine requests. The engine performs no I/O, reads no clock, and gets all
+// randomness from a seed.
 
 import FirestoreModel
 
@@ -8,13 +8,13 @@ enum StreamKind: Hashable, Sendable {
   case watch, write
 }
 
-/// A timer of the engine; each runs at most once at a time.
+/// A timer of the engine. At most one timer of each value runs at a time.
 enum EngineTimer: Hashable, Sendable {
-  /// Closes a stream that nothing needs any more.
+  /// Closes a stream that is not needed any more.
   case idle(StreamKind)
-  /// Ends the wait before a stream is opened again.
+  /// Ends the delay before a stream is opened again.
   case backoff(StreamKind)
-  /// Gives up waiting for a connection, and goes offline.
+  /// Ends the wait for a connection, and goes offline.
   case onlineState
   /// Evicts unused documents if the cache is too large.
   case garbage
@@ -22,16 +22,16 @@ enum EngineTimer: Hashable, Sendable {
   case recovery
   /// Removes from the views the writes that a damaged cache has lost.
   case lostWrites
-  /// Moves the cache to a new file after a failed sync.
+  /// Copies the cache to a new file after a failed sync.
   case repair
 }
 
-/// Names a completion that waits for the engine.
+/// Identifies a completion that the client calls when the engine requests it.
 struct CompletionID: Hashable, Sendable {
   let number: Int
 }
 
-/// A request on a stream that is open.
+/// A request on an open stream.
 enum StreamRequest: Equatable, Sendable {
   case addTarget(TargetData)
   case removeTarget(TargetID)
@@ -44,7 +44,7 @@ enum EngineAction: Equatable, Sendable {
   case failure(ListenerID, FirestoreError)
   case inSync(ListenerID)
   case completed(CompletionID, FirestoreError?)
-  /// Opens a stream; its events carry the number.
+  /// Opens a stream. Its events carry this number.
   case connect(StreamKind, Int)
   case disconnect(StreamKind, Int)
   case send(StreamKind, StreamRequest)
@@ -52,6 +52,6 @@ enum EngineAction: Equatable, Sendable {
   case stopTimer(EngineTimer)
   /// Fetches a new token, because the server rejected the last one.
   case renewToken
-  /// Something the developer should read.
+  /// Logs a warning for the developer.
   case warn(String)
 }

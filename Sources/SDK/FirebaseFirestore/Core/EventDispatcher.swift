@@ -1,18 +1,19 @@
-// Dispatches snapshots of views to their listeners.
+// The event dispatcher: passes snapshots of views to their listeners.
 //
 // Invariant: a listener receives no events after it was removed or failed.
 
 import FirestoreModel
 
 struct EventDispatcher {
-  /// An output for listeners.
+  /// An event for a listener.
   enum Output: Equatable {
     case snapshot(ListenerID, ViewSnapshot)
     case failure(ListenerID, FirestoreError)
     case inSync(ListenerID)
   }
 
-  /// The effect on the sync engine of adding the first or removing the last listener of a query.
+  /// The source that the listeners of a query need. The sync engine starts or stops a view or a target when
+  /// it changes.
   enum Interest { case none, cache, server }
 
   private struct QueryInfo {
@@ -33,7 +34,7 @@ struct EventDispatcher {
 
   func interest(in query: ClientQuery) -> Interest { queries[query]?.interest ?? .none }
 
-  /// Adds a listener. `snapshot` is the current snapshot of its view if that was just computed.
+  /// Adds a listener. `snapshot` is the current snapshot of its view, if the engine has just computed it.
   mutating func add(_ listener: QueryListener, snapshot: ViewSnapshot?) -> [Output] {
     var listener = listener
     let query = listener.query
@@ -55,11 +56,11 @@ struct EventDispatcher {
   mutating func remove(_ id: ListenerID) -> ClientQuery? {
     guard let query = queryOfListener.removeValue(forKey: id) else { return nil }
     queries[query]?.listeners.removeAll { $0.id == id }
-    if queries[query]?.listeners.isEmpty == true { forget(query) }
+    if queries[query]?.listeners.isEmpty == true { removeQuery(query) }
     return query
   }
 
-  private mutating func forget(_ query: ClientQuery) {
+  private mutating func removeQuery(_ query: ClientQuery) {
     queries[query] = nil
     order.removeAll { $0 == query }
   }
@@ -81,7 +82,7 @@ struct EventDispatcher {
 
   mutating func fail(_ query: ClientQuery, _ error: FirestoreError) -> [Output] {
     let listeners = queries[query]?.listeners ?? []
-    forget(query)
+    removeQuery(query)
     for listener in listeners { queryOfListener[listener.id] = nil }
     return listeners.map { .failure($0.id, error) }
   }
@@ -101,7 +102,7 @@ struct EventDispatcher {
     return outputs.isEmpty ? [] : outputs + inSync
   }
 
-  /// All listeners, for notifying them that the client stops.
+  /// Removes all listeners and returns them, so that they can be notified that the client ends.
   mutating func removeAll() -> [ListenerID] {
     let all = Array(queryOfListener.keys) + inSyncListeners
     self = EventDispatcher()

@@ -82,7 +82,7 @@ extension FirestoreClient {
     return .success((document, metadata))
   }
 
-  /// The first snapshot that the server confirmed, or the cache's while offline.
+  /// Delivers the first snapshot that the server confirmed, or the cache's snapshot while offline.
   private func first(of query: ClientQuery, completion: @escaping @Sendable (ViewResult) -> Void) {
     let options = ListenerOptions(includeMetadataChanges: true, waitForSyncWhenOnline: true)
     let registration = Guarded<(any ListenerRegistration)?>(nil)
@@ -102,7 +102,7 @@ extension FirestoreClient {
 }
 
 extension SyncEngine {
-  /// The cache's result of a query, as a first snapshot.
+  /// The result of a query in the cache, as a first snapshot.
   mutating func cached(_ query: ClientQuery) -> Result<ViewSnapshot, FirestoreError> {
     let result: QueryResult
     do throws(PersistenceFailure) {

@@ -1,4 +1,5 @@
-// The two streams of a client: sends the engine's messages, and delivers the server's messages to the engine.
+// The watch stream and write stream of a client: sends the engine's messages, and passes the server's
+// messages to the engine.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -33,8 +34,9 @@ extension FirestoreClient {
       case .writes(let writes): call.send(try writeRequests.batch(writes).serializedBytes())
       }
     } catch {
-      // Every message of the model can be encoded. A message that cannot must not stop the others.
-      FirestoreLog.warning("I-FST000005", "A request could not be written: \(error)")
+      // Every message of the model can be encoded. If encoding failed nevertheless, later messages must still
+      // be sent.
+      FirestoreLog.warning("I-FST000005", "A request could not be encoded: \(error)")
     }
   }
 
@@ -51,9 +53,9 @@ extension FirestoreClient {
           try writeReceived(buffer, number)
         }
       } catch {
-        // An invalid message ends the stream; the next stream resumes from the last consistent state.
+        // An invalid message ends the stream. The next stream resumes from the last consistent state.
         calls.removeValue(forKey: kind)?.call.cancel()
-        closed(kind, number, .internalError("The server's message cannot be read: \(error.message)"))
+        closed(kind, number, .internalError("The server's message cannot be parsed: \(error.message)"))
       }
     case .ended(let status):
       calls[kind] = nil

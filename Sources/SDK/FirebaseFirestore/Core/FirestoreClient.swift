@@ -1,20 +1,23 @@
-// Runs the sync engine: passes it the events of the app, the network and the clock, and performs its actions.
+// The Firestore client: passes events of the app, the network and the clock to the sync engine, and performs
+// its actions.
 //
-// Invariant: the engine is used only on `queue`; the app is called back only on its queue, in the order of the events.
+// Invariant: the engine is used only on `queue`. The app's closures are called only on the callback queue, in
+// the order of the events.
 
 import FirebaseCore
 import FirestoreModel
 import Foundation
 import Locking
 
-// Safe to share: every variable is touched on `queue` only.
+// Safe to share: every variable is used only on `queue`.
 final class FirestoreClient: @unchecked Sendable {
   typealias ViewResult = Result<ViewSnapshot, FirestoreError>
   typealias DocumentResult = Result<(CachedDocument?, SnapshotMetadata), FirestoreError>
 
   private struct Listener {
     let cancellation: CancellationFlag
-    /// Whether the listener waits for one result, and must be notified if none will arrive.
+    /// Whether the listener waits for one result. It is notified if the client ends before the result
+    /// arrives.
     let isOnce: Bool
     let deliver: @Sendable (ViewResult) -> Void
   }
@@ -24,11 +27,11 @@ final class FirestoreClient: @unchecked Sendable {
   let database: DatabaseName
   let datastore: Datastore
   let callbackQueue: DispatchQueue
-  /// Whether the client has been terminated, for code that does not run on its queue.
+  /// Whether the client has been terminated. Code on other queues reads it.
   let hasEnded = Guarded(false)
 
   private let queue = DispatchQueue(label: "firestore.sync")
-  /// Bundles are read here, one after the other: reading may wait for a file.
+  /// Bundles are read on this queue one after another, because reading may wait for a file.
   private let bundleQueue = DispatchQueue(label: "firestore.bundles")
   var engine: SyncEngine
   var calls: [StreamKind: (number: Int, call: ClientGRPCCall)] = [:]
@@ -51,7 +54,7 @@ final class FirestoreClient: @unchecked Sendable {
     self.callbackQueue = callbackQueue
     datastore = Datastore(
       database: database, appID: appID, connection: ClientGRPCConnection(address), credentials: credentials)
-    // Until the first event, which opens the cache.
+    // This is the first event on the queue. It opens the cache.
     engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 0)
     let observer = CacheObserver(
       failed: cacheFailed, syncFailed: { [weak self] in self?.event { $0.engine.cacheSyncFailed() } })
@@ -61,28 +64,29 @@ final class FirestoreClient: @unchecked Sendable {
       client.follow(credentials)
       client.engine.enableNetwork()
       if let size = cache.size, size != FirestoreCacheSizeUnlimited {
-        client.engine.keepCache(within: Int(size))
+        client.engine.startGarbageCollection(above: Int(size))
       }
     }
   }
 
-  /// Uses the queue of the signed-in user from now on.
+  /// Observes the signed-in user, and uses that user's mutation queue.
   private func follow(_ credentials: CallCredentials) {
     userObservation = credentials.observeUser { [weak self] user in
       self?.event { client in
         guard !client.isTerminated, credentials.user != user else { return }
         credentials.user = user
-        client.engine.become(user: user)
+        client.engine.switchUser(to: user)
       }
     }
-    // Read after the observation began: a sign-in in between is not missed, and writes of this moment belong to that user.
+    // Read after the observation has begun, so that no sign-in is missed. Writes that follow belong to this
+    // user.
     credentials.user = credentials.signedInUser
-    if let user = credentials.user { engine.become(user: user) }
+    if let user = credentials.user { engine.switchUser(to: user) }
   }
 
   // MARK: Events
 
-  /// Passes an event to the engine, then performs its actions.
+  /// Passes an event to the engine, and then performs its actions.
   func event(_ body: @escaping @Sendable (FirestoreClient) -> Void) {
     queue.async { [self] in
       body(self)
@@ -95,13 +99,13 @@ final class FirestoreClient: @unchecked Sendable {
     return nextNumber
   }
 
-  private func remember(_ completion: @escaping @Sendable (FirestoreError?) -> Void) -> CompletionID {
+  private func register(_ completion: @escaping @Sendable (FirestoreError?) -> Void) -> CompletionID {
     let id = CompletionID(number: newNumber())
     completions[id] = completion
     return id
   }
 
-  // MARK: The app's wishes
+  // MARK: Requests of the app
 
   func listen(
     _ query: ClientQuery, options: ListenerOptions, isOnce: Bool = false,
@@ -156,7 +160,7 @@ final class FirestoreClient: @unchecked Sendable {
         if let completion { client.callbackQueue.async { completion(FirestoreClient.terminated) } }
         return
       }
-      let id = completion.map { client.remember($0) }
+      let id = completion.map { client.register($0) }
       client.engine.write(writes, at: FirestoreClient.now, completion: id)
     }
   }
@@ -170,7 +174,7 @@ final class FirestoreClient: @unchecked Sendable {
       if client.isTerminated {
         client.callbackQueue.async { completion(FirestoreClient.terminated) }
       } else {
-        client.engine.waitForPendingWrites(client.remember(completion))
+        client.engine.waitForPendingWrites(client.register(completion))
       }
     }
   }
@@ -214,7 +218,7 @@ final class FirestoreClient: @unchecked Sendable {
 
   // MARK: Bundles
 
-  /// Reads a bundle and stores it in the cache; the task reports progress.
+  /// Reads a bundle and stores it in the cache. The task reports the progress.
   func loadBundle(_ source: BundleSource, task: LoadBundleTask) {
     bundleQueue.async { [self] in
       do throws(FirestoreError) {
@@ -249,17 +253,17 @@ final class FirestoreClient: @unchecked Sendable {
       }
     }
     let bundle = try loader.finish()
-    let isTaken = try onQueue { client throws(PersistenceFailure) in
+    let isStored = try onQueue { client throws(PersistenceFailure) in
       if client.isTerminated { return false }
       defer { client.perform() }
       try client.engine.load(bundle)
       return true
     }
-    guard isTaken else { throw FirestoreClient.terminated }
+    guard isStored else { throw FirestoreClient.terminated }
     task.succeed(bundle.metadata)
   }
 
-  /// Runs an operation of the cache on the client's queue and waits for it.
+  /// Runs an operation of the cache on the client's queue, and waits for its result.
   private func onQueue<T>(
     _ body: (FirestoreClient) throws(PersistenceFailure) -> T
   ) throws(FirestoreError) -> T {
@@ -291,7 +295,7 @@ final class FirestoreClient: @unchecked Sendable {
     }
   }
 
-  /// Runs an operation of the cache; a failure is logged and returned.
+  /// Runs an operation of the cache. A failure is logged and returned.
   @discardableResult
   private func report(
     _ body: (inout LocalStore) throws(PersistenceFailure) -> Void

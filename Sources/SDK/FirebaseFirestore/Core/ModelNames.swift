@@ -1,4 +1,4 @@
-// Names of the shared model inside this module, where the public API has classes of the same name.
+// Aliases for types of FirestoreModel that have the same names as classes of the public API.
 
 import FirestoreModel
 
@@ -8,8 +8,8 @@ typealias ModelFieldPath = FirestoreModel.FieldPath
 typealias ModelTimestamp = FirestoreModel.Timestamp
 typealias ModelGeoPoint = FirestoreModel.GeoPoint
 
-/// Numbers a target on the watch stream: even for queries, odd for limbo resolutions.
+/// The number of a target on the watch stream: even for queries, odd for limbo resolutions.
 typealias TargetID = Int32
 
-/// Numbers a batch in the mutation queue, ascending from 1.
+/// The number of a batch in the mutation queue. Numbers ascend from 1.
 typealias BatchID = Int

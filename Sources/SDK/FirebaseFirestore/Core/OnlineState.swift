@@ -1,10 +1,11 @@
-// The online state: whether the client considers the server reachable, for views and listeners.
+// The online state: whether the client considers the server reachable. Views and listeners depend on it.
 //
 // unknown --first message--> online
 // unknown --one failed attempt, or ten seconds without connection--> offline
 // online  --stream lost--> unknown, and the attempt count restarts
 //
-// Invariant: in `unknown` listeners may still wait for the server; in `offline` they get results from the cache.
+// Invariant: in `unknown` listeners may still wait for the server. In `offline` they receive results from the
+// cache.
 
 import FirestoreModel
 
@@ -23,7 +24,7 @@ struct OnlineStateTracker {
   private var failures = 0
   private(set) var isTimerRunning = false
 
-  /// A watch stream starts.
+  /// Called when a watch stream starts.
   mutating func streamStarted() -> TimerChange? {
     guard failures == 0 else { return nil }
     state = .unknown
@@ -31,13 +32,13 @@ struct OnlineStateTracker {
     return .start
   }
 
-  /// The ten seconds are over.
+  /// Called when the timer of ten seconds fires.
   mutating func timedOut() {
     isTimerRunning = false
     if state == .unknown { state = .offline }
   }
 
-  /// A watch stream failed.
+  /// Called when a watch stream has failed.
   mutating func streamFailed() -> TimerChange? {
     if state == .online {
       state = .unknown
@@ -49,7 +50,8 @@ struct OnlineStateTracker {
     return stopTimer()
   }
 
-  /// Sets the state after another event: a message arrived, or the app switched the network.
+  /// Sets the state after another event: the server sent a message, or the app enabled or disabled the
+  /// network.
   mutating func set(_ new: OnlineState) -> TimerChange? {
     failures = 0
     state = new

@@ -1,15 +1,17 @@
-// An ordered collection whose copies share their contents: a weight-balanced binary tree of immutable nodes.
+// A persistent tree: an ordered collection whose copies share their contents. It is a weight-balanced binary
+// tree of immutable nodes.
 //
-// A change makes new nodes on one path from the root and shares all others, so that a version costs O(log n) time and
-// memory. The weights are those of Hirai and Yamamoto (2011): 3 for the balance, 2 for the choice of the rotation.
+// A change makes new nodes on one path from the root and shares all others. So each change takes O(log n)
+// time and memory. The weights are those of Hirai and Yamamoto (2011): 3 for the balance, 2 for the choice of
+// the rotation.
 //
-// Invariant: the elements are in the order of the comparison that inserted them, and no two are the same in
-// it. Neither of two sibling subtrees has more than three times the weight of the other; the weight is the
+// Invariant: the elements are in the order of the comparison that inserted them, and no two elements are
+// equal in that order. No subtree has more than three times the weight of its sibling. The weight is the
 // number of elements plus one.
 
 import FirestoreModel
 
-/// A sorted collection with shared structure. The caller passes the same order to every call.
+/// A sorted collection with shared structure. The caller passes a comparison of the same order to every call.
 struct PersistentTree<Element: Sendable>: Sendable {
   private final class Node: Sendable {
     let element: Element
@@ -29,7 +31,7 @@ struct PersistentTree<Element: Sendable>: Sendable {
 
   init() {}
 
-  /// Makes a tree of elements that are in order, without repeats.
+  /// Makes a tree of sorted elements without duplicates.
   init(sorted elements: [Element]) { root = PersistentTree.build(elements[...]) }
 
   private static func build(_ elements: ArraySlice<Element>) -> Node? {
@@ -42,25 +44,25 @@ struct PersistentTree<Element: Sendable>: Sendable {
 
   var count: Int { PersistentTree.count(root) }
   var isEmpty: Bool { root == nil }
-  var first: Element? { edge(\.left) }
-  var last: Element? { edge(\.right) }
+  var first: Element? { outermost(\.left) }
+  var last: Element? { outermost(\.right) }
 
-  private func edge(_ side: KeyPath<Node, Node?>) -> Element? {
+  private func outermost(_ side: KeyPath<Node, Node?>) -> Element? {
     var node = root
     while let next = node?[keyPath: side] { node = next }
     return node?.element
   }
 
-  /// Whether two trees are the same version.
+  /// Whether two trees share the same root, so that their contents are equal.
   func isIdentical(to other: PersistentTree) -> Bool { root === other.root }
 
-  /// Finds the element for which a comparison returns `same`. The comparison orders each element relative to
-  /// the wanted one.
-  func find(_ place: (Element) -> ComparisonOrder) -> (index: Int, element: Element)? {
+  /// Finds the element for which a comparison returns `same`. The comparison orders an element relative to
+  /// the wanted element.
+  func find(_ compare: (Element) -> ComparisonOrder) -> (index: Int, element: Element)? {
     var node = root
     var index = 0
     while let current = node {
-      switch place(current.element) {
+      switch compare(current.element) {
       case .same: return (index + PersistentTree.count(current.left), current.element)
       case .descending: node = current.left
       case .ascending:
@@ -90,7 +92,7 @@ struct PersistentTree<Element: Sendable>: Sendable {
 
   // MARK: Changing
 
-  /// Inserts an element, in place of the one that is the same in the order.
+  /// Inserts an element. It replaces an element that is equal in the order.
   mutating func insert(_ element: Element, by compare: (Element, Element) -> ComparisonOrder) {
     root = PersistentTree.insert(element, into: root, compare)
   }
@@ -106,17 +108,17 @@ struct PersistentTree<Element: Sendable>: Sendable {
     }
   }
 
-  /// Removes the element that a comparison calls the same.
-  mutating func remove(_ place: (Element) -> ComparisonOrder) {
-    guard find(place) != nil else { return }
-    root = PersistentTree.remove(from: root, place)
+  /// Removes the element for which a comparison returns `same`.
+  mutating func remove(_ compare: (Element) -> ComparisonOrder) {
+    guard find(compare) != nil else { return }
+    root = PersistentTree.remove(from: root, compare)
   }
 
-  private static func remove(from node: Node?, _ place: (Element) -> ComparisonOrder) -> Node? {
+  private static func remove(from node: Node?, _ compare: (Element) -> ComparisonOrder) -> Node? {
     guard let node else { return nil }
-    switch place(node.element) {
-    case .descending: return balanced(remove(from: node.left, place), node.element, node.right)
-    case .ascending: return balanced(node.left, node.element, remove(from: node.right, place))
+    switch compare(node.element) {
+    case .descending: return balanced(remove(from: node.left, compare), node.element, node.right)
+    case .ascending: return balanced(node.left, node.element, remove(from: node.right, compare))
     case .same:
       guard let right = node.right else { return node.left }
       guard node.left != nil else { return right }
@@ -137,7 +139,7 @@ struct PersistentTree<Element: Sendable>: Sendable {
     count(a) + 1 > 3 * (count(b) + 1)
   }
 
-  /// A node over two subtrees, one of which may have changed by one element.
+  /// Makes a node from two subtrees, one of which may have changed by one element, and balances it.
   private static func balanced(_ left: Node?, _ element: Element, _ right: Node?) -> Node {
     if let right, isTooHeavy(right, comparedTo: left) {
       guard let inner = right.left, count(inner) + 1 >= 2 * (count(right.right) + 1) else {

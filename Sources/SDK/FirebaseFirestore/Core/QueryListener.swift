@@ -1,15 +1,15 @@
-// A listener of a query: decides which snapshots of the view it receives.
+// A query listener: decides which snapshots of the view the app receives.
 
 import FirestoreModel
 
-/// Names a listener.
+/// Identifies a listener.
 struct ListenerID: Hashable, Sendable {
   let number: Int
 }
 
 struct ListenerOptions: Equatable, Sendable {
   var includeMetadataChanges = false
-  /// Whether to defer the first snapshot until the server confirmed it, unless offline.
+  /// Whether to defer the first snapshot until the server has confirmed it, unless the client is offline.
   var waitForSyncWhenOnline = false
   /// Whether to read the cache only and send no request to the server.
   var cacheOnly = false
@@ -29,7 +29,7 @@ struct QueryListener {
     self.options = options
   }
 
-  /// The snapshot for the listener; nil if it receives none.
+  /// Returns the snapshot for the listener; nil if the listener does not receive it.
   mutating func receive(_ snapshot: ViewSnapshot) -> ViewSnapshot? {
     var snapshot = snapshot
     if !options.includeMetadataChanges {

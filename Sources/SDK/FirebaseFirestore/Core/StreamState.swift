@@ -1,11 +1,11 @@
-// The state of one stream, from the first attempt through waits to the next.
+// The stream state: the state of one stream, over successive connections and back-off delays.
 //
 //   stopped --start--> connecting --opened--> open
 //      ^                   |                    |
 //      |<------stop--------+--------------------+
 //                          +------failed--------+--> failed --start--> waiting --backoffDone--> connecting
 //
-// Invariant: every connection has a distinct number; reports of older connections are ignored.
+// Invariant: every connection has a distinct number. Events of earlier connections are ignored.
 
 import FirebaseCore
 import FirestoreModel
@@ -47,7 +47,7 @@ struct StreamState: Sendable {
 
   mutating func backoffDone() -> [EngineAction] { state == .waiting ? connect() : [] }
 
-  /// Whether the connection that opened is the current one.
+  /// Called when a connection has opened. Returns whether it is the current one.
   mutating func opened(_ number: Int) -> Bool {
     guard number == self.number, state == .connecting else { return false }
     state = .open
@@ -59,10 +59,10 @@ struct StreamState: Sendable {
     backoff.reset()
   }
 
-  /// The server sent a message: after the next failure the waits begin short again.
-  mutating func wasHealthy() { backoff.reset() }
+  /// Called when the server has sent a message. The delays after the next failure begin at the minimum.
+  mutating func messageReceived() { backoff.reset() }
 
-  /// The next start happens at once.
+  /// The next start has no delay.
   mutating func skipBackoff() {
     if state == .failed { state = .stopped }
     backoff.reset()
@@ -81,7 +81,7 @@ struct StreamState: Sendable {
     var actions = cancelIdle()
     switch state {
     case .open:
-      // A client ends the write stream with an empty message.
+      // The client ends the write stream with an empty message.
       if kind == .write, hasHandshake { actions.append(.send(.write, .writes([]))) }
       actions.append(.disconnect(kind, number))
     case .connecting: actions.append(.disconnect(kind, number))
@@ -116,8 +116,8 @@ struct StreamState: Sendable {
 }
 
 extension Backoff {
-  /// The delays in seconds between attempts of a stream or a transaction: 0, 1, then 1.5 times as long each time up to
-  /// a minute, each ±50 %.
+  /// The delays in seconds between attempts of a stream or a transaction: 0, then 1, then 1.5 times the
+  /// previous one, up to 60. Each delay varies by ±50 %.
   static func firestore(seed: UInt64) -> Backoff {
     Backoff(initial: 1, maximum: 60, factor: 1.5, jitter: 0.5...1.5, seed: seed)
   }

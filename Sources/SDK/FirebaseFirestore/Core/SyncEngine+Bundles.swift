@@ -1,4 +1,5 @@
-// Applies a loaded bundle to views and listeners: like documents from watch, except that no target becomes current.
+// Applies a loaded bundle to views and listeners. It is handled like documents from watch, but no target
+// becomes current.
 
 import FirestoreModel
 

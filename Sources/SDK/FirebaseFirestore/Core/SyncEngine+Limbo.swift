@@ -1,7 +1,9 @@
-// Resolves limbo documents. A view shows such a document because its cached contents match the query,
-// although the server did not report it for the target. A separate target for each finds out its state.
+// Resolves limbo documents. A view contains such a document because its cached contents match the query,
+// although the server did not report it for the target. A separate target for each limbo document requests
+// its state.
 //
-// Invariant: at most `maxLimboResolutions` are in flight. A document is requested only once, and only while some view
+// Invariant: at most `maxLimboResolutions` are in flight. Each document is requested only once, and only
+// while it is in limbo in some view.
 // has it in limbo.
 
 import FirestoreModel
@@ -38,7 +40,7 @@ extension SyncEngine {
     startLimboResolutions()
   }
 
-  /// Starts resolutions up to the maximum in flight.
+  /// Starts resolutions until the maximum number is in flight.
   mutating func startLimboResolutions() {
     while !enqueuedLimbo.isEmpty, limboTargets.count < maxLimboResolutions {
       let name = enqueuedLimbo.removeFirst()

@@ -1,4 +1,4 @@
-// The network of the sync engine: its two streams, the online state and the timers.
+// The network functions of the sync engine: its two streams, the online state and the timers.
 
 import FirestoreModel
 
@@ -29,7 +29,7 @@ extension SyncEngine {
     aggregator = nil
   }
 
-  /// Stops streams, timers and listeners. Listeners receive no more events.
+  /// Stops the streams and timers, and removes the listeners. Listeners receive no more events.
   mutating func shutDown() -> [ListenerID] {
     offlineCauses.insert(.ended)
     closeStreams()
@@ -77,15 +77,15 @@ extension SyncEngine {
 
   // MARK: Timers
 
-  static let firstCollection = 60.0
-  static let laterCollections = 300.0
+  static let firstCollectionDelay = 60.0
+  static let collectionInterval = 300.0
   /// The share of the unused documents that each collection evicts.
-  static let collectedShare = 0.1
+  static let evictedShare = 0.1
 
-  /// Keeps the cache close to a maximum size: a collection evicts a share of the unused documents.
-  mutating func keepCache(within size: Int) {
+  /// Starts periodic garbage collections, which keep the cache close to a maximum size in bytes.
+  mutating func startGarbageCollection(above size: Int) {
     cacheSize = size
-    act(.startTimer(.garbage, seconds: SyncEngine.firstCollection))
+    act(.startTimer(.garbage, seconds: SyncEngine.firstCollectionDelay))
   }
 
   mutating func timerFired(_ timer: EngineTimer) {
@@ -97,13 +97,13 @@ extension SyncEngine {
     case .garbage:
       guard let cacheSize else { return }
       do throws(PersistenceFailure) {
-        try store.collectGarbage(above: cacheSize, share: SyncEngine.collectedShare)
+        try store.collectGarbage(above: cacheSize, share: SyncEngine.evictedShare)
       } catch {
         report(error)
       }
-      act(.startTimer(.garbage, seconds: SyncEngine.laterCollections))
+      act(.startTimer(.garbage, seconds: SyncEngine.collectionInterval))
     case .recovery: repeatOutstanding()
-    case .lostWrites: hideLostWrites()
+    case .lostWrites: removeLostWritesFromViews()
     case .repair: repairCache()
     case .onlineState:
       online.timedOut()

@@ -1,11 +1,12 @@
-// Recovers from failures of the cache. The network stays off while an event of the server could not be stored; the
-// event is repeated with back-off until the cache accepts it, and the streams then open again.
+// Recovers from failures of the cache. If an event of the server could not be stored, the network is off. The
+// engine repeats the event with back-off until the cache accepts it. Then the streams open again.
 //
-// Invariant: failed operations are repeated in their order, and the network is off while one of them is outstanding.
+// Invariant: failed operations are repeated in their order. The network is off while a failed operation is
+// outstanding.
 
 import FirestoreModel
 
-/// Why the engine does not use the network.
+/// A reason why the engine does not use the network.
 enum OfflineCause: Hashable, Sendable {
   /// The app disabled the network.
   case app
@@ -19,7 +20,7 @@ enum OfflineCause: Hashable, Sendable {
 enum OutstandingOperation: Sendable {
   case acknowledge(MutationBatch, [WriteResult], ModelTimestamp)
   case reject(MutationBatch, FirestoreError)
-  case become(UserID)
+  case switchUser(UserID)
   /// Tests whether the cache can be read again.
   case check
 }
@@ -27,9 +28,10 @@ enum OutstandingOperation: Sendable {
 extension SyncEngine {
   var isNetworkEnabled: Bool { offlineCauses.isEmpty }
 
-  /// Turns the network off, and repeats an operation until it succeeds.
+  /// Disables the network, and repeats an operation until it succeeds.
   mutating func retry(_ operation: OutstandingOperation, after failure: PersistenceFailure) {
-    // Precedes the report, which fails the writes of a damaged cache, except those with an outstanding operation.
+    // This precedes the report of the failure. The report fails the writes of a damaged cache, except those
+    // with an outstanding operation.
     outstanding.append(operation)
     report(failure)
     goOffline(.cache)
@@ -37,7 +39,7 @@ extension SyncEngine {
     act(.startTimer(.recovery, seconds: recoveryBackoff.next()))
   }
 
-  /// Stops the streams for a reason. The views become uncertain.
+  /// Closes the streams for a reason. The views are then not in sync.
   mutating func goOffline(_ cause: OfflineCause) {
     offlineCauses.insert(cause)
     closeStreams()
@@ -56,7 +58,7 @@ extension SyncEngine {
       return
     }
     outstanding.removeFirst()
-    // The back-off continues after a check, because the next operation may fail again.
+    // A successful check does not reset the back-off, because the next operation may fail again.
     if case .check = operation {} else { recoveryBackoff.reset() }
     if !outstanding.isEmpty {
       act(.startTimer(.recovery, seconds: 0))
@@ -71,17 +73,17 @@ extension SyncEngine {
     case .acknowledge(let batch, let results, let commitTime):
       try acknowledge(batch, results, commitTime)
     case .reject(let batch, let error): try reject(batch, error)
-    case .become(let user): try switchQueue(to: user)
+    case .switchUser(let user): try switchQueue(to: user)
     case .check:
       _ = try store.lastRemoteVersion()
       _ = try store.nextBatch(after: nil)
     }
   }
 
-  /// A sync of the cache failed: moves the cache to a new file soon.
+  /// Called when a sync of the cache has failed. Schedules a copy of the cache to a new file.
   mutating func cacheSyncFailed() { act(.startTimer(.repair, seconds: repairBackoff.next())) }
 
-  /// Moves the cache to a new file after a failed sync, and tries again after a delay if that fails.
+  /// Copies the cache to a new file after a failed sync. If that fails, it schedules another attempt.
   mutating func repairCache() {
     do throws(PersistenceFailure) {
       try store.persistence.repair()
@@ -91,11 +93,11 @@ extension SyncEngine {
     }
   }
 
-  /// Logs a failure. A damaged cache is empty now: every target starts again, and the queued writes are lost.
+  /// Logs a failure. A damaged cache is now empty: every target starts again, and the queued writes are lost.
   mutating func report(_ failure: PersistenceFailure) {
     act(.warn("\(failure.error.message)"))
     guard failure.isDamage else { return }
-    loseWrites(failure.error)
+    failLostWrites(failure.error)
     store.restartTargets()
     listenTargets = listenTargets.mapValues { $0.resuming(with: [], at: .epoch) }
     guard isNetworkEnabled, watch.isStarted else { return }
@@ -104,13 +106,14 @@ extension SyncEngine {
     if !listenTargets.isEmpty { startWatch() }
   }
 
-  /// Fails the completions of queued writes that went with a damaged cache. Batches in flight may have been committed.
-  private mutating func loseWrites(_ error: FirestoreError) {
+  /// Fails the completions of queued writes that were lost with a damaged cache. The server may have
+  /// committed batches in flight.
+  private mutating func failLostWrites(_ error: FirestoreError) {
     var known: Set<BatchID> = []
     for operation in outstanding {
       switch operation {
       case .acknowledge(let batch, _, _), .reject(let batch, _): known.insert(batch.id)
-      case .become, .check: break
+      case .switchUser, .check: break
       }
     }
     for (batch, completion) in writeCompletions.sorted(by: { $0.key < $1.key }) where !known.contains(batch) {
@@ -123,17 +126,17 @@ extension SyncEngine {
     }
     stop(.write)
     pipeline = []
-    // Runs later, because a report may arrive while the views change.
+    // Deferred, because a failure may be reported while the views are being changed.
     act(.startTimer(.lostWrites, seconds: 0))
   }
 
   /// Removes lost writes from the views: their documents have no local changes any more.
-  mutating func hideLostWrites() {
+  mutating func removeLostWritesFromViews() {
     var changes: DocumentChanges = [:]
     do throws(PersistenceFailure) {
       for name in Set(views.values.flatMap(\.pendingDocuments)) { changes[name] = try store.read(name) }
     } catch {
-      // A failure with damage starts the timer again.
+      // If this fails because of damage, the report starts the timer again.
       report(error)
       if !error.isDamage { act(.startTimer(.lostWrites, seconds: recoveryBackoff.next())) }
       return

@@ -1,7 +1,7 @@
-// The targets of the watch stream.
+// Handles the watch stream of the sync engine and its targets.
 //
-// Invariant: `listenTargets` are the targets that the server should watch. A stream that opens sends all of them, each
-// with its last resume token.
+// Invariant: `listenTargets` contains the targets that the server should watch. When a stream opens, the
+// engine sends all of them with their last resume tokens.
 
 import FirestoreModel
 
@@ -23,7 +23,7 @@ extension SyncEngine {
     if watch.isOpen {
       markIdle(.watch)
     } else if isNetworkEnabled {
-      // Without targets, the engine would never find out that the server is reachable again.
+      // Without targets the engine would never notice that the server is reachable again.
       setOnline(.unknown)
     }
   }
@@ -51,16 +51,16 @@ extension SyncEngine {
     send(.watch, .removeTarget(id))
   }
 
-  /// The watch stream is open.
+  /// Called when the watch stream has opened.
   mutating func watchStreamOpened(_ number: Int) {
     guard watch.opened(number) else { return }
     for data in listenTargets.values.sorted(by: { $0.id < $1.id }) { sendWatch(data) }
   }
 
-  /// The server sent a message on the watch stream.
+  /// Called when the server has sent a message on the watch stream.
   mutating func watchReceived(_ number: Int, _ change: WatchChange) {
     guard watch.number == number, watch.isOpen else { return }
-    watch.wasHealthy()
+    watch.messageReceived()
     setOnline(.online)
     if case .target(let change) = change, change.kind == .remove, let error = change.cause {
       do throws(PersistenceFailure) {
@@ -97,7 +97,8 @@ extension SyncEngine {
     }
     for (id, purpose) in event.targetMismatches.sorted(by: { $0.key < $1.key }) {
       guard let data = listenTargets[id] else { continue }
-      // The resume token gave wrong contents: listen again without it, under the same target id.
+      // The contents after the resume token were wrong. Listens again without a token, with the same target
+      // ID.
       listenTargets[id] = data.resuming(with: [], at: data.snapshotVersion)
       sendUnwatch(id)
       sendWatch(TargetData(target: data.target, id: id, purpose: purpose, sequence: data.sequence))
@@ -105,13 +106,13 @@ extension SyncEngine {
     do throws(PersistenceFailure) {
       try apply(event)
     } catch {
-      // The server sends again what could not be stored.
+      // The server sends the changes again that could not be stored.
       listenTargets = before
       throw error
     }
   }
 
-  /// The watch stream ended.
+  /// Called when the watch stream has ended.
   mutating func watchStreamClosed(_ number: Int, _ error: FirestoreError) {
     guard watch.number == number, watch.isStarted else { return }
     failed(.watch, error)

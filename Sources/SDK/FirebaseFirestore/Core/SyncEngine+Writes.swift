@@ -1,18 +1,19 @@
-// The write path: a write is queued and shown at once, sent in order, then acknowledged or rolled back.
+// Handles the writes of the sync engine: a write is queued and shown at once, sent in order, and then
+// acknowledged or rolled back.
 //
-// Invariant: batches are sent in the order of the queue, at most `pipelineDepth` at a time. The next response always
-// belongs to the first batch of the pipeline.
+// Invariant: batches are sent in the order of the queue, and at most `pipelineDepth` are in flight. The next
+// response always belongs to the first batch of the pipeline.
 
 import FirestoreModel
 
 extension SyncEngine {
   static let pipelineDepth = 10
 
-  /// Queues writes; the completion is called when the server has accepted or rejected them.
+  /// Queues writes. The completion is called when the server has accepted or rejected them.
   mutating func write(_ writes: [Write], at time: ModelTimestamp, completion: CompletionID?) {
-    let isSwitching = outstanding.contains { if case .become = $0 { true } else { false } }
+    let isSwitching = outstanding.contains { if case .switchUser = $0 { true } else { false } }
     if isSwitching {
-      // The queue is still that of the previous user.
+      // The queue still belongs to the previous user.
       if let completion { act(.completed(completion, .unavailable("The cache is switching users."))) }
       return
     }
@@ -69,23 +70,23 @@ extension SyncEngine {
     if isNetworkEnabled, !pipeline.isEmpty, !writing.isStarted { start(.write) }
   }
 
-  /// The write stream is open.
+  /// Called when the write stream has opened.
   mutating func writeStreamOpened(_ number: Int) {
     guard writing.opened(number) else { return }
     send(.write, .handshake)
   }
 
-  /// The server answered the handshake.
+  /// Called when the server has responded to the handshake.
   mutating func writeHandshakeDone(_ number: Int) {
     guard writing.number == number, writing.isOpen else { return }
     writing.handshakeDone()
     for batch in pipeline { send(.write, .writes(batch.writes)) }
   }
 
-  /// The server committed the first batch of the pipeline.
+  /// Called when the server has committed the first batch of the pipeline.
   mutating func writeAcknowledged(_ number: Int, results: [WriteResult], commitTime: ModelTimestamp) {
     guard writing.number == number, writing.isOpen, !pipeline.isEmpty else { return }
-    writing.wasHealthy()
+    writing.messageReceived()
     let batch = pipeline.removeFirst()
     do throws(PersistenceFailure) {
       try acknowledge(batch, results, commitTime)
@@ -96,7 +97,7 @@ extension SyncEngine {
     }
   }
 
-  /// Stores the server's acknowledgement, then reports it.
+  /// Stores the server's acknowledgement, and then calls the completion.
   mutating func acknowledge(
     _ batch: MutationBatch, _ results: [WriteResult], _ commitTime: ModelTimestamp
   ) throws(PersistenceFailure) {
@@ -105,20 +106,20 @@ extension SyncEngine {
     raise(changes, isAcknowledgement: true)
   }
 
-  /// Removes a batch that the server rejected, then reports the error.
+  /// Removes a batch that the server rejected, and then calls the completion with the error.
   mutating func reject(_ batch: MutationBatch, _ error: FirestoreError) throws(PersistenceFailure) {
     let changes = try store.reject(batch)
     finish(batch.id, error)
     raise(changes)
   }
 
-  /// The write stream ended.
+  /// Called when the write stream has ended.
   mutating func writeStreamClosed(_ number: Int, _ error: FirestoreError) {
     guard writing.number == number, writing.isStarted else { return }
     let hadHandshake = writing.hasHandshake
     failed(.write, error)
     if hadHandshake, error.code.isPermanentForWrites, let batch = pipeline.first {
-      // The server rejected this batch permanently. It did not apply the batches after it.
+      // The server rejected this batch permanently. It has not applied the batches that follow.
       pipeline.removeFirst()
       writing.skipBackoff()
       do throws(PersistenceFailure) {
@@ -133,7 +134,7 @@ extension SyncEngine {
 }
 
 extension StatusCode {
-  /// Whether repeating the request cannot help.
+  /// Whether a repetition of the request would fail again.
   var isPermanent: Bool {
     switch self {
     case .cancelled, .unknown, .deadlineExceeded, .resourceExhausted, .internalError, .unavailable,
@@ -143,6 +144,7 @@ extension StatusCode {
     }
   }
 
-  /// Whether a write that failed with this code is never sent again. A write that failed by contention is.
+  /// Whether a write that failed with this code is never sent again. A write that failed because of
+  /// contention is sent again.
   var isPermanentForWrites: Bool { isPermanent && self != .aborted }
 }

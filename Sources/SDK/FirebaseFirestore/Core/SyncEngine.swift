@@ -1,12 +1,12 @@
-// The sync engine: a deterministic state machine between listeners, the cache and the two streams. Each method is an
-// event; the resulting actions are in `actions`.
+// The sync engine: a deterministic state machine that connects listeners, the cache and the two streams. Each
+// method handles an event, and appends the resulting actions to `actions`.
 //
 //   listeners ── EventDispatcher ── views ── LocalStore
 //                                     │
 //                       watch stream ─┴─ write stream
 //
-// Invariant: views, cache and listeners change together. An event is applied to the cache, then to every view, then
-// delivered to the listeners, before the next event is handled.
+// Invariant: views, cache and listeners change together. An event is applied to the cache, then to every
+// view, and then delivered to the listeners. Only then is the next event handled.
 
 import FirebaseCore
 import FirestoreModel
@@ -14,7 +14,7 @@ import FirestoreModel
 struct SyncEngine {
   struct LimboResolution {
     let name: DocumentName
-    /// Whether the server has shown the document, so that it must not be inferred as deleted.
+    /// Whether the server has sent the document, so that the client must not infer that it was deleted.
     var received = false
   }
 
@@ -43,12 +43,13 @@ struct SyncEngine {
   var pipeline: [MutationBatch] = []
 
   // Network.
-  /// Why the network is off; `enableNetwork` removes the first cause.
+  /// The reasons why the network is off. `enableNetwork` removes the initial one.
   var offlineCauses: Set<OfflineCause> = [.app]
   /// The operations that failed in the cache, oldest first.
   var outstanding: [OutstandingOperation] = []
   var recoveryBackoff: Backoff
-  /// The delays of moves of the cache to a new file. Only a restart resets them, because each move writes everything.
+  /// The delays between attempts to copy the cache to a new file. Only a restart resets them, because each
+  /// copy writes everything.
   var repairBackoff: Backoff
   var listenTargets: [TargetID: TargetData] = [:]
   var aggregator: WatchChangeAggregator?
@@ -58,7 +59,7 @@ struct SyncEngine {
   var announcedOnlineState = OnlineState.unknown
   var hasWarnedOffline = false
 
-  /// The cache size above which unused documents are evicted, in bytes; nil if this engine does not evict.
+  /// The cache size in bytes above which unused documents are evicted; nil if this engine does not evict.
   var cacheSize: Int?
 
   init(persistence: any Persistence, seed: UInt64, maxLimboResolutions: Int = 100) {
@@ -78,7 +79,7 @@ struct SyncEngine {
     return actions
   }
 
-  mutating func tell(_ outputs: [EventDispatcher.Output]) {
+  mutating func deliver(_ outputs: [EventDispatcher.Output]) {
     for output in outputs {
       switch output {
       case .snapshot(let id, let snapshot): act(.snapshot(id, snapshot))
@@ -113,7 +114,7 @@ struct SyncEngine {
     } else if before == .cache, !listener.options.cacheOnly {
       start = try store.allocate(query.target)
     }
-    tell(events.add(listener, snapshot: snapshot))
+    deliver(events.add(listener, snapshot: snapshot))
     if let start { listenRemotely(start) }
   }
 
@@ -123,7 +124,8 @@ struct SyncEngine {
     let result = try store.execute(query, usePreviousResults: true)
     var view = ClientQueryView(query: query, remoteKeys: result.remoteKeys)
     let pending = view.compute(Dictionary(result.documents.map { ($0.name, $0) }) { first, _ in first })
-    // Another query for the same target (a limit counted from the other side) may be in sync.
+    // Another query with the same target may already be in sync: the same query with a limit that counts from
+    // the other end.
     let isCurrent = (queriesOfTarget[target.id] ?? []).contains { views[$0]?.isCurrent == true }
     let change = TargetChange(resumeToken: target.resumeToken, isCurrent: isCurrent)
     let applied = view.apply(pending, targetChange: change)
@@ -155,7 +157,7 @@ struct SyncEngine {
     }
   }
 
-  /// Ends the use of a target. If the cache cannot store that, the target counts as used until now.
+  /// Ends the use of a target. If the cache cannot store that, the target stays marked as used.
   private mutating func release(_ target: TargetID) {
     do throws(PersistenceFailure) { try store.release(target) } catch { report(error) }
   }
@@ -166,19 +168,19 @@ struct SyncEngine {
     viewOrder.removeAll { $0 == query }
   }
 
-  /// Removes a target's views. With an error, their listeners receive it.
+  /// Removes the views of a target. If there is an error, their listeners receive it.
   private mutating func removeTarget(_ target: TargetID, error: FirestoreError?) {
     for query in queriesOfTarget.removeValue(forKey: target) ?? [] {
       removeView(query)
-      if let error { tell(events.fail(query, error)) }
+      if let error { deliver(events.fail(query, error)) }
     }
     dropLimboReferences(of: target)
   }
 
-  /// The server rejected a target.
+  /// Called when the server has rejected a target.
   mutating func rejectListen(_ target: TargetID, _ error: FirestoreError) throws(PersistenceFailure) {
     if let resolution = limboResolutions[target] {
-      // A document that the user may not read does not exist for this user.
+      // A document that the user may not read is treated as missing for this user.
       var event = RemoteEvent(version: .epoch)
       event.documents[resolution.name] = CachedDocument(missing: resolution.name, version: .epoch)
       event.resolvedLimbo = [resolution.name]
@@ -211,15 +213,15 @@ struct SyncEngine {
 
   /// Applies changed documents to every view and notifies the listeners.
   ///
-  /// - Parameters:
-  ///   - event: the snapshot of the server that changed them, if one did.
+  ///   - event: the snapshot of the server that changed the documents; nil for other changes.
+  ///   - isAcknowledgement: whether the documents changed because the server acknowledged writes to them.
   ///   - isAcknowledgement: whether they changed because the server acknowledged writes to them.
   mutating func raise(
     _ changes: DocumentChanges, event: RemoteEvent? = nil, isAcknowledgement: Bool = false
   ) {
     var snapshots: [ViewSnapshot] = []
     for query in viewOrder {
-      // The view leaves the dictionary, so that its sets are changed in place.
+      // The view is removed from the dictionary first, so that its sets are not copied when they change.
       guard let target = targetOfQuery[query], var view = views.removeValue(forKey: query) else { continue }
       var pending = view.compute(changes, isAcknowledgement: isAcknowledgement)
       if pending.needsRefill, let documents = refill(query) {
@@ -234,11 +236,11 @@ struct SyncEngine {
       trackLimbo(applied.limbo, of: target)
       if let snapshot = applied.snapshot { snapshots.append(snapshot) }
     }
-    tell(events.receive(snapshots))
+    deliver(events.receive(snapshots))
     for snapshot in snapshots {
       guard let target = targetOfQuery[snapshot.query] else { continue }
       do throws(PersistenceFailure) {
-        try store.note(
+        try store.recordView(
           target: target, shows: snapshot.changes.filter { $0.kind == .added }.map(\.document.name),
           hides: snapshot.changes.filter { $0.kind == .removed }.map(\.document.name),
           fromCache: snapshot.fromCache)
@@ -248,7 +250,8 @@ struct SyncEngine {
     }
   }
 
-  /// The results of a query whose limit lost a document; nil if the cache cannot be read, so that the view shows fewer.
+  /// Runs a query again because a document left its limited result. Returns nil if the cache cannot be read;
+  /// the view then has fewer documents than the limit.
   private mutating func refill(_ query: ClientQuery) -> [CachedDocument]? {
     do throws(PersistenceFailure) {
       return try store.execute(query, usePreviousResults: false).documents
@@ -267,30 +270,31 @@ struct SyncEngine {
     for query in viewOrder {
       if let snapshot = views[query]?.applyOnlineState(state) { snapshots.append(snapshot) }
     }
-    tell(events.receive(state))
-    tell(events.receive(snapshots))
+    deliver(events.receive(state))
+    deliver(events.receive(snapshots))
   }
 
-  /// The documents that the server counts to a target.
+  /// The documents that belong to a target on the server.
   func remoteKeys(of target: TargetID) -> Set<DocumentName> {
     if let resolution = limboResolutions[target] {
       return resolution.received ? [resolution.name] : []
     }
     let queries = queriesOfTarget[target] ?? []
-    // Called for every document that arrives, so the usual case must not copy the set.
+    // This method is called for every document that arrives. For a target with one query, the set is not
+    // copied.
     if queries.count == 1, let query = queries.first { return views[query]?.synced ?? [] }
     var keys: Set<DocumentName> = []
     for query in queries { keys.formUnion(views[query]?.synced ?? []) }
     return keys
   }
 
-  // MARK: The app's other wishes
+  // MARK: Other requests of the app
 
-  mutating func addInSyncListener(_ id: ListenerID) { tell(events.addInSync(id)) }
+  mutating func addInSyncListener(_ id: ListenerID) { deliver(events.addInSync(id)) }
   mutating func removeInSyncListener(_ id: ListenerID) { events.removeInSync(id) }
 
-  /// Another user signed in or out.
-  mutating func become(user: UserID) {
+  /// Called when another user has signed in, or the user has signed out.
+  mutating func switchUser(to user: UserID) {
     closeStreams()
     pipeline = []
     if isNetworkEnabled { setOnline(.unknown) }
@@ -303,14 +307,15 @@ struct SyncEngine {
         report(error)
       }
     }
-    // The streams stay closed until the queue of the new user is in use. Earlier failed operations come first.
+    // The streams stay closed until the queue of the new user is in use. Operations that failed earlier come
+    // first.
     offlineCauses.insert(.cache)
-    outstanding.append(.become(user))
+    outstanding.append(.switchUser(user))
     if outstanding.count == 1 { act(.startTimer(.recovery, seconds: recoveryBackoff.next())) }
   }
 
   mutating func switchQueue(to user: UserID) throws(PersistenceFailure) {
-    let changes = try store.become(user: user)
+    let changes = try store.switchUser(to: user)
     for waiters in pendingWriteWaiters.sorted(by: { $0.key < $1.key }) {
       for waiter in waiters.value {
         let reason = "'waitForPendingWrites' promise is rejected due to a user change."

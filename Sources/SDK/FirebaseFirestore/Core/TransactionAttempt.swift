@@ -1,7 +1,8 @@
-// One attempt at a transaction: the documents read, and the writes to commit if these are unchanged.
+// One attempt at a transaction: the documents that were read, and the writes that are committed if those
+// documents are unchanged.
 //
-// Invariant: the commit covers every document read, by a precondition of its write or by a separate check. A commit
-// that succeeds has therefore read no outdated documents.
+// Invariant: the commit checks every document that was read, with a precondition of its write or with a
+// separate check. Therefore a successful commit has read no outdated documents.
 
 import FirestoreModel
 
@@ -10,20 +11,20 @@ struct TransactionAttempt {
   private var order: [DocumentName] = []
   private var written: Set<DocumentName> = []
   private(set) var writes: [Write] = []
-  /// An error that a retry cannot fix.
+  /// An error that would also fail the next attempt.
   private(set) var failure: FirestoreError?
 
   static let readsFirst = FirestoreError.invalidArgument(
     "Firestore transactions require all reads to be executed before all writes.")
 
-  /// Whether reading is still allowed.
-  mutating func mayRead() -> FirestoreError? {
+  /// Returns the error of a read, or nil if it is allowed. Reads after a write are not allowed.
+  mutating func readError() -> FirestoreError? {
     if !writes.isEmpty { failure = failure ?? TransactionAttempt.readsFirst }
     return failure
   }
 
-  /// Records a document that was read.
-  mutating func note(_ document: CachedDocument) -> FirestoreError? {
+  /// Records a document that was read. Returns an error if an earlier read gave another version.
+  mutating func recordRead(_ document: CachedDocument) -> FirestoreError? {
     if let before = versions[document.name] {
       return before == document.version ? nil : .aborted("Document version changed between two reads.")
     }
@@ -59,13 +60,13 @@ struct TransactionAttempt {
 }
 
 extension FirestoreError {
-  /// Whether a server that responds to a commit with this code has not applied it.
-  var showsUnappliedCommit: Bool {
+  /// Whether the server has certainly not applied the commit if it responds with this code.
+  var meansUnappliedCommit: Bool {
     code.isPermanent || code == .aborted || code == .resourceExhausted || code == .unauthenticated
   }
 
-  /// Whether another attempt at a transaction may succeed.
-  var allowsAnotherAttempt: Bool {
+  /// Whether another attempt at the transaction may succeed.
+  var isRetryable: Bool {
     code == .aborted || code == .failedPrecondition || code == .alreadyExists || !code.isPermanent
   }
 }

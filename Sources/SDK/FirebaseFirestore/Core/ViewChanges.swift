@@ -1,14 +1,14 @@
-// The changes between two states of a view, merged per document.
+// The changes between two states of a view, merged for each document.
 
 import FirestoreModel
 
 /// One document's change in a view.
 struct ViewChange: Equatable, Sendable {
-  /// The kinds, in the order in which listeners receive them.
+  /// The kinds of changes, in the order in which listeners receive them.
   enum Kind: Int, Sendable {
     case removed, added, modified, metadata
 
-    /// Metadata changes are sorted among the modifications.
+    /// The position of the kind in that order. Metadata changes are sorted together with modifications.
     var rank: Int { self == .metadata ? Kind.modified.rawValue : rawValue }
   }
 
@@ -16,7 +16,7 @@ struct ViewChange: Equatable, Sendable {
   var document: CachedDocument
 }
 
-/// Collects changes, so that each document has at most one.
+/// Collects changes. Each document has at most one change.
 struct ViewChangeSet: Sendable {
   private(set) var changes: [DocumentName: ViewChange] = [:]
 
@@ -41,12 +41,12 @@ struct ViewChangeSet: Sendable {
     case (.modified, .removed):
       changes[name] = ViewChange(kind: .removed, document: old.document)
     default:
-      // A view never removes or adds a document twice; the newer change counts.
+      // A view never removes or adds the same document twice. If it did, the newer change would apply.
       changes[name] = ViewChange(kind: kind, document: document)
     }
   }
 
-  /// The changes as listeners see them: removals, additions, modifications, each in query order.
+  /// The changes for listeners: removals, additions, modifications, each in the order of the query.
   func sorted(by query: ClientQuery) -> [ViewChange] {
     changes.values.sorted { a, b in
       a.kind.rank != b.kind.rank

@@ -1,4 +1,4 @@
-// A snapshot of a view: its documents, and the changes since the snapshot before.
+// A view snapshot: the documents of a view, and the changes since the previous snapshot.
 
 import FirestoreModel
 
@@ -10,13 +10,13 @@ struct ViewSnapshot: Equatable, Sendable {
   let fromCache: Bool
   let syncStateChanged: Bool
   var excludesMetadataChanges: Bool
-  /// Whether the target had been listened to before.
+  /// Whether the target has been listened to before.
   let hasCachedResults: Bool
 
   /// Whether a document has writes that watch has not confirmed.
   var hasPendingWrites: Bool { documents.pendingCount > 0 }
 
-  /// The first snapshot of a listener: everything is added.
+  /// The first snapshot of a listener, in which every document is added.
   static func initial(
     query: ClientQuery, documents: DocumentSet, fromCache: Bool, hasCachedResults: Bool,
     excludesMetadataChanges: Bool = false

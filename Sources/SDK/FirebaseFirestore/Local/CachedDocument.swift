@@ -1,30 +1,30 @@
-// A cached document: its contents, their version, and the local changes in them.
+// A cached document: its contents, their version, and the local changes that they include.
 //
-// Invariant: `version` is the server's version of the contents. It is the epoch if the server never sent the document,
-// or if the contents are local changes.
+// Invariant: `version` is the server's version of the contents. It is the epoch if the server never sent the
+// document, or if the contents result from local changes.
 
 import FirestoreModel
 
-/// The state of one document in the client.
+/// The state of one document in the client's cache.
 struct CachedDocument: Hashable, Sendable {
   /// The known state of the document.
   enum Contents: Hashable, Sendable {
-    /// Nothing at all.
+    /// Nothing is known about the document.
     case none
-    /// It does not exist.
+    /// The document does not exist.
     case missing
-    /// It exists with these fields.
+    /// The document exists with these fields.
     case found(MapValue)
-    /// It exists at this version with contents that only the server knows.
+    /// The document exists at this version, but only the server knows its contents.
     case unknown
   }
 
-  /// The local changes that the contents include beyond the documents from watch.
+  /// The local changes in the contents, which are newer than the document from watch.
   enum Changes: Hashable, Sendable {
     case none
     /// Writes that the server has not acknowledged.
     case local
-    /// Writes that the server acknowledged and watch has not delivered yet.
+    /// Writes that the server has acknowledged, but that watch has not delivered yet.
     case committed
   }
 
@@ -35,7 +35,7 @@ struct CachedDocument: Hashable, Sendable {
   var readTime: ModelTimestamp
   var changes: Changes
 
-  /// A document of which nothing is known.
+  /// A document about which nothing is known.
   init(name: DocumentName) {
     self.name = name
     contents = .none
@@ -76,25 +76,25 @@ struct CachedDocument: Hashable, Sendable {
     return MapValue()
   }
 
-  /// The value of a field, also `__name__`; nil where there is none.
+  /// The value of a field or of `__name__`; nil if it is missing.
   func value(at path: ModelFieldPath) -> Value? {
     path.isDocumentID ? .reference(name) : fields.value(at: path)
   }
 
-  /// Becomes an existing document with these fields.
-  mutating func become(found fields: MapValue, version: ModelTimestamp, changes: Changes) {
+  /// Changes the contents to an existing document with these fields.
+  mutating func setFound(_ fields: MapValue, version: ModelTimestamp, changes: Changes) {
     self.version = changes == .local ? .epoch : version
     contents = .found(fields)
     self.changes = changes
   }
 
-  mutating func becomeMissing(version: ModelTimestamp, changes: Changes) {
+  mutating func setMissing(version: ModelTimestamp, changes: Changes) {
     self.version = changes == .local ? .epoch : version
     contents = .missing
     self.changes = changes
   }
 
-  mutating func becomeUnknown(version: ModelTimestamp) {
+  mutating func setUnknown(version: ModelTimestamp) {
     self.version = version
     contents = .unknown
     changes = .committed

@@ -1,9 +1,10 @@
-// Field helpers of the client beyond the shared model: optional values and leaf paths.
+// Extends the fields of the shared model with functions that only the client needs: optional values, leaf
+// paths and sizes.
 
 import FirestoreModel
 
 extension MapValue {
-  /// Sets a value at a path; nil removes the field and makes no map for it.
+  /// Sets a value at a path. With nil it removes the field, and creates no maps.
   mutating func put(_ value: Value?, at path: ModelFieldPath) {
     if let value { set(value, at: path) } else { remove(at: path) }
   }
@@ -26,12 +27,12 @@ extension MapValue {
     }
   }
 
-  /// The size in memory, roughly, in bytes.
+  /// The approximate size in memory in bytes.
   var approximateSize: Int { entries.reduce(0) { $0 + $1.key.utf8.count + $1.value.approximateSize } }
 }
 
 extension Value {
-  /// The size in memory, roughly, in bytes.
+  /// The approximate size in memory in bytes.
   var approximateSize: Int {
     switch self {
     case .string(let text): 16 + text.utf8.count

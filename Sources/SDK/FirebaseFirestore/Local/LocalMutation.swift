@@ -1,11 +1,12 @@
-// The local effect of a write on a document, before and after the server has acknowledged it.
+// Local mutations: the effect of a write on a document in the cache, before and after the server's
+// acknowledgement.
 //
-// An optional mask has the fields that a chain of writes changed; nil means that the whole document was replaced. A
-// single overlay write with the same effect is made from it.
+// A chain of writes has an optional mask with the fields that it changed. Nil means that the writes replaced
+// the complete document. The mask is used to make a single overlay write with the same effect.
 
 import FirestoreModel
 
-/// The fields that local writes changed; nil means the whole document.
+/// The fields that local writes changed; nil means the complete document.
 typealias TouchedFields = Set<ModelFieldPath>?
 
 extension Write {
@@ -20,7 +21,8 @@ extension Write {
     }
   }
 
-  /// Applies the write to the local view of a document. Returns the fields changed so far.
+  /// Applies the write to the local view of a document. Returns the fields that were changed, including those
+  /// of earlier writes.
   func applyLocally(
     to document: inout CachedDocument, touched: TouchedFields, at time: ModelTimestamp
   ) -> TouchedFields {
@@ -33,11 +35,11 @@ extension Write {
         let value = transform.localResult(before: before, at: time)
         result.set(value, at: transform.field)
       }
-      document.become(found: result, version: document.version, changes: .local)
+      document.setFound(result, version: document.version, changes: .local)
       guard let mask, let touched else { return nil }
       return touched.union(mask).union(transforms.map(\.field))
     case .delete:
-      document.becomeMissing(version: document.version, changes: .local)
+      document.setMissing(version: document.version, changes: .local)
       return nil
     case .verify, .transform:
       return touched
@@ -49,8 +51,8 @@ extension Write {
     switch operation {
     case .update(_, let fields):
       guard isAllowed(on: document) || mask == nil else {
-        // The server accepted a change to a document whose contents are not here.
-        document.becomeUnknown(version: version)
+        // The server accepted a change of a document whose contents are not in the cache.
+        document.setUnknown(version: version)
         return
       }
       var contents = mask == nil ? fields : patched(document.fields, with: fields)
@@ -59,9 +61,9 @@ extension Write {
         let answer = index < result.transformResults.count ? result.transformResults[index] : nil
         contents.set(transform.acknowledgedResult(before: before, answer: answer), at: transform.field)
       }
-      document.become(found: contents, version: version, changes: .committed)
+      document.setFound(contents, version: version, changes: .committed)
     case .delete:
-      document.becomeMissing(version: version, changes: .committed)
+      document.setMissing(version: version, changes: .committed)
     case .verify, .transform:
       break
     }
@@ -71,8 +73,8 @@ extension Write {
     fields.merging(values, mask: mask ?? [])
   }
 
-  /// A write that fixes the values which increments start from, so that applying the batch again
-  /// over a newer document yields the same numbers; nil where nothing has to be fixed.
+  /// A write with the values from which increments start, so that applying the batch again to a newer
+  /// document gives the same numbers. Nil if the write needs no such values.
   func baseWrite(over document: CachedDocument) -> Write? {
     var base = MapValue()
     var paths: [ModelFieldPath] = []
@@ -87,7 +89,7 @@ extension Write {
     return Write(.update(self.document, fields: base), mask: paths, precondition: .exists(true))
   }
 
-  /// The one write with the effect that local writes had on a document; nil where they had none.
+  /// The single write that has the effect of the local writes on a document; nil if they had no effect.
   static func overlay(for document: CachedDocument, touched: TouchedFields) -> Write? {
     guard document.hasLocalChanges else { return nil }
     guard let touched else {
@@ -100,8 +102,8 @@ extension Write {
     for path in touched where !mask.contains(path) {
       var path = path
       var value = document.fields.value(at: path)
-      // A nested field that was removed is written through its parent, because removing it could remove the parent
-      // too.
+      // A removed nested field is written through its parent, because removing only the field could also
+      // remove the parent.
       if value == nil, path.count > 1, let parent = path.parent {
         path = parent
         value = document.fields.value(at: path)
@@ -119,7 +121,7 @@ extension ModelFieldPath {
 }
 
 extension FieldTransform {
-  /// The client's estimate of the server's result.
+  /// The client's estimate of the result that the server will compute.
   func localResult(before: Value?, at time: ModelTimestamp) -> Value {
     switch operation {
     case .serverTimestamp:
@@ -131,7 +133,7 @@ extension FieldTransform {
     }
   }
 
-  /// The field's value after the server's acknowledgement.
+  /// The field's value after the server has acknowledged the write.
   func acknowledgedResult(before: Value?, answer: Value?) -> Value {
     switch operation {
     case .appendMissing, .removeAll: apply(to: before, requestTime: .epoch).value
@@ -139,7 +141,7 @@ extension FieldTransform {
     }
   }
 
-  /// The value that a repeated application has to start from; nil for transforms that may repeat.
+  /// The value from which a repeated application must start; nil for transforms that can be repeated.
   func baseValue(_ before: Value?) -> Value? {
     switch operation {
     case .increment:

@@ -1,9 +1,9 @@
-// Bundles in the cache: their documents, their named queries, and the list of loaded bundles.
+// Stores bundles in the cache: their documents, their named queries, and the list of loaded bundles.
 
 import FirestoreModel
 
 extension LocalStore {
-  /// Whether the same bundle, as new or newer, has been loaded.
+  /// Whether the same version of the bundle or a newer one has been loaded.
   mutating func hasBundle(asNewAs metadata: BundleMetadata) throws(PersistenceFailure) -> Bool {
     try transaction(.useBundle) { store in
       store.persistence.bundle(metadata.id).map { $0.createTime >= metadata.createTime } ?? false
@@ -14,7 +14,7 @@ extension LocalStore {
     try transaction(.useBundle) { $0.persistence.namedQuery(name) }
   }
 
-  /// Takes a bundle's documents and queries into the cache.
+  /// Stores a bundle's documents and queries in the cache.
   mutating func apply(_ bundle: Bundle) throws(PersistenceFailure) -> DocumentChanges {
     let before = targets
     do throws(PersistenceFailure) {
@@ -39,7 +39,7 @@ extension LocalStore {
         store.persistence.removeMatchingKeys(store.persistence.matchingKeys(of: holder.id), from: holder.id)
         store.persistence.addMatchingKeys(found, to: holder.id)
       }
-      let changes = store.take(bundle.documents)
+      let changes = store.storeIfNewer(bundle.documents)
       for (query, data) in zip(bundle.queries, targets) {
         store.save(query, target: data, keys: bundle.documentsOfQuery[query.name] ?? [])
       }
@@ -50,12 +50,12 @@ extension LocalStore {
 
   private static func holder(of bundle: Bundle) -> Target? {
     guard let database = bundle.documents.keys.first?.database else { return nil }
-    // No document of the database has this name: its collection's id is reserved.
+    // No document of the database has this name, because the ID of its collection is reserved.
     let path = ResourcePath(["__bundle__", bundle.metadata.id])
     return DocumentName(database: database, path: path).map { .document($0) }
   }
 
-  /// Saves a named query; a listener to it resumes from where the bundle was read.
+  /// Stores a named query. A listener to it resumes at the version at which the bundle read the result.
   private mutating func save(_ query: NamedQuery, target: TargetData, keys: Set<DocumentName>) {
     if query.readTime > target.snapshotVersion {
       let data = target.resuming(with: [], at: query.readTime)

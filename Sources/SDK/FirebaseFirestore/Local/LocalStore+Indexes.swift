@@ -1,18 +1,20 @@
-// The indexes of the cache: those that the app configured, and those that slow queries caused.
+// Manages the indexes of the cache: indexes that the app configured, and indexes that were created for slow
+// queries.
 //
-// Invariant: indexes change the time of a query on the cache, never its results.
+// Invariant: indexes make queries on the cache faster, and never change their results.
 
 import FirestoreModel
 
 extension LocalStore {
-  /// Minimum number of documents in a collection for which an index is made.
+  /// The minimum number of documents in a collection for which an index is created.
   static let minimumDocumentsToIndex = 100
-  /// An index is made if a search reads more than this number of documents for each that it finds.
+  /// An index is created if a search reads more than this number of documents for each document that it
+  /// finds.
   static let maximumReadsPerResult = 3.4
-  /// Maximum number of automatic indexes. Each has an entry for every document of its collections.
+  /// The maximum number of automatic indexes. Each has an entry for every document of its collections.
   static let automaticIndexLimit = 32
 
-  /// Keeps exactly these configured indexes, in addition to the automatic ones.
+  /// Replaces the configured indexes. The automatic indexes stay.
   mutating func configure(_ indexes: Set<FieldIndex>) throws(PersistenceFailure) {
     let automatic = automaticIndexes.subtracting(indexes)
     try transaction(.configureIndexes) { $0.persistence.setFieldIndexes(indexes.union(automatic)) }
@@ -24,8 +26,8 @@ extension LocalStore {
     (configuredIndexes, automaticIndexes) = ([], [])
   }
 
-  /// Makes the indexes that would have avoided a wasteful search. With an index, reading ends at the limit, so
-  /// documents beyond the limit count as avoided.
+  /// Creates the indexes with which a search would have read few documents. A scan of an index ends at the
+  /// query's limit, so documents beyond the limit count as not found.
   mutating func createIndexes(from query: ClientQuery, searched: Int, found: Int) {
     let found = min(found, query.limit ?? .max)
     guard createsIndexes, searched >= LocalStore.minimumDocumentsToIndex,

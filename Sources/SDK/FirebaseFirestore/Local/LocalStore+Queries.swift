@@ -1,16 +1,17 @@
 // Runs queries on the cache.
 //
-// A query whose target was in sync before reads the documents that the server reported for it, plus those that changed
-// since. A query with an index reads the documents that the index finds. If the index has the query's order, reading
-// ends at the query's limit. Every other query reads its complete collection.
+// If a query's target was in sync before, the store reads the documents that the server reported for it, and
+// those that changed since. If an index helps, it reads the documents that the index finds. If the index has
+// the query's order, the scan ends at the query's limit. For every other query it reads the complete
+// collection.
 
 import FirestoreModel
 
 extension LocalStore {
-  /// The results of a query among the local views of all cached documents.
+  /// The results of a query in the local views of all cached documents.
   ///
-  /// - Parameter usePreviousResults: whether the documents that the server last reported for the target may shorten the
-  ///   search. They may not if a limit has to be refilled.
+  /// - Parameter usePreviousResults: whether the search may start from the documents that the server last
+  ///   reported for the target. It must not if a document has left the result of a query with a limit.
   mutating func execute(
     _ query: ClientQuery, usePreviousResults: Bool
   ) throws(PersistenceFailure) -> QueryResult {
@@ -20,7 +21,8 @@ extension LocalStore {
   private mutating func find(_ query: ClientQuery, _ usePreviousResults: Bool) -> QueryResult {
     let data = persistence.target(query.target).flatMap { targets[$0.id] ?? $0 }
     let keys = data.map { persistence.matchingKeys(of: $0.id) } ?? []
-    // An ordered index reads no more documents than the limit, so it is preferred to the previous results.
+    // With an ordered index the store reads no more documents than the limit, so it is preferred to the
+    // previous results.
     if let documents = limited(query) { return QueryResult(documents: documents, remoteKeys: keys) }
     if usePreviousResults, let data,
       let documents = previousResults(query, keys: keys, inSyncAt: data.lastLimboFreeVersion)
@@ -52,8 +54,8 @@ extension LocalStore {
     return previous
   }
 
-  /// The matching documents that were read after a version, and the number of documents that a search without an
-  /// index has read.
+  /// The matching documents that were read after a version, and the number of documents that the search read
+  /// without an index.
   private func search(
     _ query: ClientQuery, readAfter version: ModelTimestamp
   ) -> (documents: [CachedDocument], searched: Int?) {
@@ -64,7 +66,7 @@ extension LocalStore {
     case .query(let model):
       let scope = QueryScope(model)
       let overlays = self.overlays(in: scope)
-      // Documents read since a version are found by their times.
+      // Documents that were read after a version are found by their read times.
       let candidates = version == .epoch ? candidates(for: query) : nil
       let cached =
         candidates
@@ -74,7 +76,7 @@ extension LocalStore {
         let view = overlays[document.name] == nil ? document : localView(of: document).document
         if query.matches(view) { found.append(view) }
       }
-      // Documents that only local writes show, or that changed locally since.
+      // Adds documents with local writes: they may match only with these writes, or may have changed since.
       let known = Set(overlays.isEmpty ? [] : cached.map(\.name))
       for name in overlays.keys where !known.contains(name) {
         let view = view(of: name)
@@ -84,7 +86,7 @@ extension LocalStore {
     }
   }
 
-  /// The collections that a query searches.
+  /// The collections in which a query searches.
   private struct QueryScope {
     let id: String
     /// The only collection; nil for a collection group.
@@ -114,7 +116,7 @@ extension LocalStore {
     return (plans, collections(in: QueryScope(model)))
   }
 
-  /// A superset of the cached documents that a query matches, found by an index; nil if no index helps.
+  /// A superset of the cached documents that a query matches. An index provides it; nil if no index helps.
   func candidates(for query: ClientQuery) -> [CachedDocument]? {
     guard let (plans, collections) = plans(for: query), plans.allSatisfy({ $0.range.rank > 0 }) else {
       return nil
@@ -131,8 +133,9 @@ extension LocalStore {
     return Array(found.values)
   }
 
-  /// A superset of the results of a query with a limit. It has every document with local writes, and the first
-  /// documents of each alternative in each collection, up to the limit. Nil if no index has the query's order.
+  /// A superset of the results of a query with a limit. It contains every document with local writes, and the
+  /// first documents of each alternative in each collection, up to the limit. It is nil if no index has the
+  /// query's order.
   func limited(_ query: ClientQuery) -> [CachedDocument]? {
     guard let limit = query.limit, limit > 0, case .query(let model) = query.scope,
       let (plans, collections) = plans(for: query), plans.allSatisfy(\.isOrdered)
@@ -152,8 +155,8 @@ extension LocalStore {
     return Array(found.values)
   }
 
-  /// The first matching documents of a collection by an ordered index, with all documents that have the same key as
-  /// the last one. Nil if truncated values do not determine the order.
+  /// The first matching documents of a collection in the order of an index. All documents with the same key
+  /// as the last one are included. The result is nil if truncated values do not determine the order.
   private func first(
     _ limit: Int, of query: ClientQuery, by plan: IndexPlan, in path: ResourcePath,
     without overlays: [DocumentName: Overlay]

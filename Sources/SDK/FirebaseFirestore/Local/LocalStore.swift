@@ -1,4 +1,5 @@
-// The client's local database: the documents of the server, the writes of the user, and the result of both.
+// The local store: the client's database of documents from the server, pending writes of the user, and the
+// local views that result from both.
 //
 // local view of a document = cached server document + overlay
 // overlay = all pending batches of the document, combined into one write
@@ -15,21 +16,21 @@ typealias DocumentChanges = [DocumentName: CachedDocument]
 /// The results of a query in the cache.
 struct QueryResult {
   let documents: [CachedDocument]
-  /// The documents that the server counted to the target when it was last in sync.
+  /// The documents that belonged to the target on the server when it was last in sync.
   let remoteKeys: Set<DocumentName>
 }
 
 struct LocalStore {
   var persistence: any Persistence
   private(set) var targets: [TargetID: TargetData] = [:]
-  /// Which documents each target's view shows; they are not garbage.
-  private var shown: [TargetID: Set<DocumentName>] = [:]
-  private var showCount: [DocumentName: Int] = [:]
-  /// Documents that limbo resolutions hold.
+  /// The documents that each target's view contains. They are not garbage.
+  private var viewDocuments: [TargetID: Set<DocumentName>] = [:]
+  private var viewCount: [DocumentName: Int] = [:]
+  /// Documents that limbo resolutions protect from garbage collection.
   var limboPins: Set<DocumentName> = []
   var configuredIndexes: Set<FieldIndex> = []
   var automaticIndexes: Set<FieldIndex> = []
-  /// Whether queries that are slow on the cache may have indexes made for them.
+  /// Whether indexes may be created for queries that are slow on the cache.
   var createsIndexes = true
 
   init(persistence: any Persistence) {
@@ -37,14 +38,14 @@ struct LocalStore {
     automaticIndexes = persistence.fieldIndexes
   }
 
-  /// Runs an operation as one group of changes. When it throws, the persistence is as before; `body` must change
-  /// nothing else that has to be undone.
+  /// Runs an operation as one group of changes. If it throws, the persistence is unchanged. `body` must not
+  /// make other changes that would have to be undone.
   mutating func transaction<T>(
     _ operation: StoreOperation, _ body: (inout LocalStore) -> T
   ) throws(PersistenceFailure) -> T {
     try persistence.begin(operation)
     let result = body(&self)
-    let (counts, limbo) = (showCount, limboPins)
+    let (counts, limbo) = (viewCount, limboPins)
     try persistence.commit { counts[$0] != nil || limbo.contains($0) }
     return result
   }
@@ -71,12 +72,12 @@ struct LocalStore {
       for name in batch.documents {
         guard var document = documents[name] else { continue }
         var fields = batch.applyLocally(to: &document, touched: touched[name] ?? [])
-        // Documents that exist only through local writes are kept.
+        // Documents that exist only because of local writes are stored too.
         if uncached.contains(name) { fields = nil }
         if let overlay = Write.overlay(for: document, touched: fields) {
           store.persistence.setOverlay(Overlay(batch: batch.id, write: overlay), of: name)
         }
-        if !document.isKnown { document.becomeMissing(version: .epoch, changes: .none) }
+        if !document.isKnown { document.setMissing(version: .epoch, changes: .none) }
         documents[name] = document
       }
       return (batch.id, documents)
@@ -92,7 +93,7 @@ struct LocalStore {
         var document = store.persistence.document(name)
         let version =
           zip(batch.writes, results).reversed().first { $0.0.document == name }?.1.updateTime ?? commitTime
-        // Watch may have delivered the result before.
+        // Watch may already have delivered the result.
         guard document.version < version else { continue }
         batch.applyAcknowledged(to: &document, results: results, commitTime: commitTime)
         if document.isKnown {
@@ -118,17 +119,17 @@ struct LocalStore {
     }
   }
 
-  /// Switches to another user's queue; returns every document that either user had changed.
-  mutating func become(user: UserID) throws(PersistenceFailure) -> DocumentChanges {
+  /// Switches to another user's queue. Returns every document with writes of either user.
+  mutating func switchUser(to user: UserID) throws(PersistenceFailure) -> DocumentChanges {
     try transaction(.changeUser) { store in
       let old = store.persistence.allBatches
-      store.persistence.become(user: user)
+      store.persistence.switchUser(to: user)
       let new = store.persistence.allBatches
       return store.views(of: Set((old + new).flatMap(\.documents)))
     }
   }
 
-  /// The first queued batch, or the first after another.
+  /// The first queued batch, or the first batch after another one.
   mutating func nextBatch(after id: BatchID?) throws(PersistenceFailure) -> MutationBatch? {
     try transaction(.nextBatch) { $0.persistence.batch(after: id) }
   }
@@ -164,10 +165,10 @@ struct LocalStore {
         new = new.resuming(with: change.resumeToken, at: event.version)
       }
       targets[id] = new
-      if LocalStore.isWorthKeeping(old, new, change) { persistence.setTarget(new) }
+      if LocalStore.mustStore(old, new, change) { persistence.setTarget(new) }
     }
-    for name in event.resolvedLimbo { persistence.noteOrphan(name) }
-    let changes = take(event.documents)
+    for name in event.resolvedLimbo { persistence.recordOrphan(name) }
+    let changes = storeIfNewer(event.documents)
     if event.version != .epoch, event.version > persistence.lastRemoteVersion {
       persistence.lastRemoteVersion = event.version
     }
@@ -175,14 +176,14 @@ struct LocalStore {
   }
 
   /// Stores documents from the server in the cache if they are newer than the cached documents.
-  mutating func take(_ documents: [DocumentName: CachedDocument]) -> DocumentChanges {
+  mutating func storeIfNewer(_ documents: [DocumentName: CachedDocument]) -> DocumentChanges {
     var changed: [DocumentName: CachedDocument] = [:]
     var existenceChanged: Set<DocumentName> = []
     for (name, document) in documents {
       let cached = persistence.document(name)
       if cached.isFound != document.isFound { existenceChanged.insert(name) }
       if document.isMissing, document.version == .epoch {
-        // The server denies the limbo document, so its state is unknown.
+        // The server denies access to the limbo document, so its state is unknown.
         persistence.removeDocument(name)
         changed[name] = document
       } else if !cached.isKnown || document.version > cached.version
@@ -195,9 +196,9 @@ struct LocalStore {
     return views(of: changed, existenceChanged: existenceChanged)
   }
 
-  /// Whether a target's progress is written to disk: its first token, new contents, or five minutes since the last
-  /// write.
-  private static func isWorthKeeping(_ old: TargetData, _ new: TargetData, _ change: TargetChange) -> Bool {
+  /// Whether a target's progress is stored: at its first token, with new contents, or five minutes after it
+  /// was last stored.
+  private static func mustStore(_ old: TargetData, _ new: TargetData, _ change: TargetChange) -> Bool {
     if old.resumeToken.isEmpty { return true }
     // A time from a damaged row or from a server may be so extreme that the subtraction overflows.
     let (age, isExtreme) = new.snapshotVersion.seconds.subtractingReportingOverflow(
@@ -232,32 +233,36 @@ struct LocalStore {
     persistence.setTarget(data)
   }
 
-  /// Ends the use of a target. A failure leaves its stored state as it was.
+  /// Ends the use of a target. If it fails, the stored state is unchanged.
   mutating func release(_ id: TargetID) throws(PersistenceFailure) {
     guard let data = targets.removeValue(forKey: id) else { return }
-    let names = shown.removeValue(forKey: id) ?? []
+    let names = viewDocuments.removeValue(forKey: id) ?? []
     for name in names { hide(name) }
     try transaction(.releaseTarget) { store in
-      for name in names { store.persistence.noteOrphan(name) }
+      for name in names { store.persistence.recordOrphan(name) }
       store.persistence.releaseTarget(data)
     }
   }
 
-  /// Returns to the targets before an operation that failed, and ends the use of those that it allocated.
+  /// Restores the targets from before a failed operation, and ends the use of those that the operation
+  /// allocated.
   mutating func restore(_ before: [TargetID: TargetData]) {
     let allocated = Set(targets.keys).subtracting(before.keys)
     targets.merge(before) { $1 }
-    // A target that cannot be released is unused at the next start.
+    // A target that cannot be released counts as unused at the next start.
     for id in allocated { try? release(id) }
   }
 
-  /// Stores which documents a view shows, and that none was in limbo. After a failure a later query searches again.
-  mutating func note(
+  /// Records which documents a view contains, and whether none of them was in limbo. After a failure, a later
+  /// query searches the cache again.
+  mutating func recordView(
     target id: TargetID, shows added: [DocumentName], hides removed: [DocumentName], fromCache: Bool
   ) throws(PersistenceFailure) {
-    for name in added where shown[id, default: []].insert(name).inserted { showCount[name, default: 0] += 1 }
+    for name in added where viewDocuments[id, default: []].insert(name).inserted {
+      viewCount[name, default: 0] += 1
+    }
     var orphans: [DocumentName] = []
-    for name in removed where shown[id]?.remove(name) != nil {
+    for name in removed where viewDocuments[id]?.remove(name) != nil {
       hide(name)
       orphans.append(name)
     }
@@ -270,28 +275,28 @@ struct LocalStore {
     }
     guard !orphans.isEmpty || inSync != nil else { return }
     try transaction(.noteViews) { store in
-      for name in orphans { store.persistence.noteOrphan(name) }
+      for name in orphans { store.persistence.recordOrphan(name) }
       if let inSync { store.persistence.setTarget(inSync) }
     }
   }
 
   private mutating func hide(_ name: DocumentName) {
-    guard let count = showCount[name] else { return }
-    showCount[name] = count > 1 ? count - 1 : nil
+    guard let count = viewCount[name] else { return }
+    viewCount[name] = count > 1 ? count - 1 : nil
   }
 
   /// Evicts the least recently used documents if the cache exceeds a size in bytes.
   ///
   /// - Parameters:
-  ///   - share: the share of the unused documents to evict, the least recently used first.
-  ///   - most: no more than this goes at a time.
+  ///   - share: the share of the unused documents to evict. The least recently used are evicted first.
+  ///   - maximumCount: the maximum number of documents to evict.
   mutating func collectGarbage(
-    above size: Int, share: Double, most: Int = 1_000
+    above size: Int, share: Double, maximumCount: Int = 1_000
   ) throws(PersistenceFailure) {
     try transaction(.collectGarbage) { store in
       guard store.persistence.approximateSize >= size else { return }
-      let (counts, limbo, active) = (store.showCount, store.limboPins, Set(store.targets.keys))
-      store.persistence.collectGarbage(active: active, share: share, most: most) {
+      let (counts, limbo, active) = (store.viewCount, store.limboPins, Set(store.targets.keys))
+      store.persistence.collectGarbage(active: active, share: share, maximumCount: maximumCount) {
         counts[$0] != nil || limbo.contains($0)
       }
     }
@@ -324,7 +329,7 @@ struct LocalStore {
   private mutating func views(
     of documents: [DocumentName: CachedDocument], existenceChanged: Set<DocumentName>
   ) -> DocumentChanges {
-    // A patch has another effect once its document was created or deleted.
+    // If a document is created or deleted, the effect of a patch on it changes.
     let stale = documents.keys.filter { name in
       existenceChanged.contains(name) && (persistence.overlay(of: name)?.write.isPatch ?? true)
     }
@@ -354,7 +359,7 @@ struct LocalStore {
 }
 
 extension Write {
-  /// Whether the write changes named fields only.
+  /// Whether the write changes only named fields.
   var isPatch: Bool {
     if case .update = operation { return mask != nil }
     return false

@@ -6,11 +6,12 @@ import FirestoreModel
 struct MutationBatch: Sendable, Equatable {
   let id: BatchID
   let localWriteTime: ModelTimestamp
-  /// Writes that set the fields that increments start from. They are applied locally before `writes` and never sent.
+  /// Writes with the values from which increments start. They are applied locally before `writes`, and are
+  /// never sent.
   let baseWrites: [Write]
   let writes: [Write]
 
-  /// The documents that the batch changes, each once, in the order of their first write.
+  /// The documents that the batch changes, without duplicates, in the order of their first write.
   var documents: [DocumentName] {
     var seen: Set<DocumentName> = []
     return writes.map(\.document).filter { seen.insert($0).inserted }
@@ -37,7 +38,8 @@ struct MutationBatch: Sendable, Equatable {
   }
 }
 
-/// The single write that equals all pending writes of one document, and the newest batch in it.
+/// The single write with the effect of all pending writes of one document, and the newest batch that it
+/// includes.
 struct Overlay: Sendable, Equatable {
   let batch: BatchID
   let write: Write

@@ -1,11 +1,11 @@
-// The operations of the local store, and the failure of one.
+// The store operations of the local store, and their failures.
 //
-// Memory never fails. A disk may be full, unreadable or damaged: the operation then changes nothing, and the sync
-// engine retries it or passes the error on.
+// A cache in memory never fails. A disk may be full, unreadable or damaged. The operation then changes
+// nothing, and the sync engine retries it or reports the error.
 
 import FirestoreModel
 
-/// One group of changes or reads of the local store. The raw value names it in errors and in the public test cases.
+/// One group of changes or reads of the local store. Errors and the public test cases contain the raw value.
 enum StoreOperation: String, Sendable {
   case allocateTarget = "Allocate target"
   case releaseTarget = "Release target"
@@ -25,14 +25,14 @@ enum StoreOperation: String, Sendable {
   case repair = "Move the cache to a new file"
 }
 
-/// Why an operation of the local store changed nothing.
+/// The reason why an operation of the local store failed. It changed nothing.
 struct PersistenceFailure: Error, Equatable {
   enum Kind: Sendable {
-    /// The disk is full, unreadable or closed; the operation may succeed later.
+    /// The disk is full or unreadable, or the file is closed. The operation may succeed later.
     case unavailable
     /// The cache was damaged and has been replaced by an empty one.
     case damage
-    /// A write cannot be stored: it holds a reference to a name that no document can have.
+    /// The write cannot be stored, because it refers to a name that no document can have.
     case invalidWrite
   }
 
@@ -42,7 +42,7 @@ struct PersistenceFailure: Error, Equatable {
 
   var isDamage: Bool { kind == .damage }
 
-  /// The failure as an app receives it.
+  /// The error that the app receives.
   var error: FirestoreError {
     let text = "The cache failed (\(operation.rawValue)): \(reason)"
     switch kind {

@@ -1,4 +1,4 @@
-// The stored state of a target: its number and its resume point.
+// Target data: the stored state of a target, with its number and its resume token.
 
 import FirestoreModel
 
@@ -6,10 +6,9 @@ import FirestoreModel
 enum TargetPurpose: Hashable, Sendable {
   /// A listener requested the target.
   case listen
-  /// The target is requested again, because an existence filter did not match, and there was no bloom filter
-  /// to repair it.
+  /// The target is requested again, because an existence filter did not match and contained no bloom filter.
   case existenceFilterMismatch
-  /// The target is requested again, because an existence filter did not match, and its bloom filter had false
+  /// The target is requested again, because an existence filter did not match and its bloom filter had false
   /// positives.
   case existenceFilterMismatchBloom
   /// The target resolves the state of one document in limbo.
@@ -35,7 +34,7 @@ struct TargetData: Hashable, Sendable {
   var sequence: Int = 0
   /// The version of `resumeToken`.
   var snapshotVersion: ModelTimestamp = .epoch
-  /// The newest version at which every matching document was known to the server.
+  /// The newest version at which the server knew every matching document of the view.
   var lastLimboFreeVersion: ModelTimestamp = .epoch
   var resumeToken: [UInt8] = []
   /// The number of cached documents of the target when it was last sent, for the server's existence filter.

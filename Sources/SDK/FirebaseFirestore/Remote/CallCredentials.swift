@@ -1,4 +1,4 @@
-// The tokens that identify the user and the app in every call.
+// The credentials of calls: tokens that identify the user and the app.
 //
 // Invariant: a call carries the token of the user whose writes the client sends. While another user signs in, calls fail
 // until the client has switched to the new user's queue.
@@ -8,7 +8,7 @@ import Foundation
 import FirestoreModel
 import Locking
 
-/// Gets the headers with the tokens of an app.
+/// Provides the headers with the tokens of an app.
 final class CallCredentials: Sendable {
   private struct State {
     var user: UserID = nil
@@ -35,16 +35,17 @@ final class CallCredentials: Sendable {
   /// The user who is signed in now.
   var signedInUser: UserID { auth.userID }
 
-  /// Observes sign-ins and sign-outs; the current user comes first.
+  /// Observes sign-ins and sign-outs. The observer receives the current user first.
   func observeUser(_ observer: @escaping @Sendable (UserID) -> Void) -> TokenObservation {
     auth.observe { observer($0.userID) }
   }
 
-  /// The server rejected the tokens: the next call requests new ones.
+  /// Called when the server has rejected the tokens. The next call requests new tokens.
   func reject() { state.withLock { $0.isRejected = true } }
 
-  /// Gets the headers of a call; on any thread. Fails with UNKNOWN if the user's token cannot be obtained, and with
-  /// UNAVAILABLE while the user changes. Without a token of App Check the server decides.
+  /// Fetches the headers of a call; may be called on any thread. It fails with UNKNOWN if the user's token
+  /// cannot be fetched, and with UNAVAILABLE while the user changes. If no App Check token is available, the
+  /// call has none, and the server decides whether to accept it.
   func headers(_ completion: @escaping @Sendable (Result<[(String, String)], FirestoreError>) -> Void) {
     let (user, isForced) = state.withLock { state in
       defer { state.isRejected = false }
@@ -56,7 +57,8 @@ final class CallCredentials: Sendable {
       case .success(let found): token = found
       case .failure(let error):
         completion(
-          .failure(FirestoreError(.unknown, "The user's token cannot be had: \(error.localizedDescription)")))
+          .failure(
+            FirestoreError(.unknown, "The user's token cannot be fetched: \(error.localizedDescription)")))
         return
       }
       guard auth.userID == user, self.user == user else {

@@ -1,13 +1,13 @@
-// One gRPC call on an HTTP/2 stream.
+// The client's end of one gRPC call on an HTTP/2 stream.
 //
-// The stream is read only when the caller has handled every message that it received. Flow control of HTTP/2 then stops
-// a server that sends faster than the client stores.
+// The client reads from the stream only when the caller has handled every received message. The flow control
+// of HTTP/2 then stops a server that sends faster than the client stores.
 //
 // Invariants
-//   1. The observer receives `.opened` at most once and first, `.ended` exactly once and last, and everything on the
-//      connection's event loop.
-//   2. While a message is unhandled, at most one more window of the stream arrives, and it is not delivered. When the
-//      server ends the stream, NIOHTTP2 delivers the rest without a read.
+//   1. The observer receives `.opened` at most once and first, and `.ended` exactly once and last. It
+//      receives all events on the connection's event loop.
+//   2. While a message is unhandled, at most one more stream window of data arrives, and it is not delivered.
+//      When the server ends the stream, NIOHTTP2 delivers the remaining data without a read.
 
 import FirestoreModel
 import GRPCFraming
@@ -22,12 +22,12 @@ enum CallEvent: Sendable {
   case ended(FirestoreError)
 }
 
-/// The caller's end of a call.
+/// One gRPC call, for its caller.
 final class ClientGRPCCall: Sendable {
   /// Receives the events of a call. The caller confirms every message with ``ClientGRPCCall/messageHandled()``.
   typealias Observer = @Sendable (ClientGRPCCall, CallEvent) -> Void
 
-  /// The bytes of a stream that a server may send before the client reads them.
+  /// The number of bytes that a server may send on a stream before the client reads them.
   static let windowBytes = 1 << 20
 
   private let eventLoop: any EventLoop
@@ -67,7 +67,7 @@ final class ClientGRPCCall: Sendable {
     }
   }
 
-  /// Half-closes the call: no further message is sent.
+  /// Half-closes the call: no more messages are sent.
   func finishSending() {
     eventLoop.execute { [self] in
       guard !state.value.isClosed, !state.value.isFinished else { return }
@@ -76,7 +76,7 @@ final class ClientGRPCCall: Sendable {
     }
   }
 
-  /// Confirms one message of the observer. The stream is read again after the last one.
+  /// Confirms one message that the observer received. After the last one, the stream is read again.
   func messageHandled() {
     eventLoop.execute { [self] in
       guard state.value.unhandledMessages > 0 else { return }
@@ -85,7 +85,7 @@ final class ClientGRPCCall: Sendable {
     }
   }
 
-  /// Ends the call; the observer receives no more events.
+  /// Ends the call. The observer receives no more events.
   func cancel() {
     eventLoop.execute { [self] in
       state.value.observer = nil
@@ -96,9 +96,9 @@ final class ClientGRPCCall: Sendable {
       if state.value.isFinished {
         channel.close(promise: nil)
       } else {
-        // The end of the stream is read as well.
+        // Reads again, so that the end of the stream is received.
         channel.read()
-        // Half-closing first delivers the messages sent, including the last one.
+        // Half-closes the stream first, so that messages that were sent are still delivered.
         ClientGRPCCall.writeEnd(to: channel)
         channel.eventLoop.scheduleTask(in: .seconds(1)) { channel.close(promise: nil) }
       }
@@ -149,7 +149,7 @@ final class ClientGRPCCall: Sendable {
   }
 }
 
-/// Speaks gRPC on one HTTP/2 stream for a call.
+/// Encodes and decodes a gRPC call on one HTTP/2 stream.
 final class GRPCCallHandler: ChannelDuplexHandler {
   typealias InboundIn = HTTP2Frame.FramePayload
   typealias OutboundIn = HTTP2Frame.FramePayload
@@ -183,7 +183,7 @@ final class GRPCCallHandler: ChannelDuplexHandler {
     call.opened(context.channel)
   }
 
-  /// Drops a read while the caller has messages: ``ClientGRPCCall/messageHandled()`` makes the next one.
+  /// Drops a read while the caller has unhandled messages. ``ClientGRPCCall/messageHandled()`` reads again.
   func read(context: ChannelHandlerContext) { if call.mayRead { context.read() } }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -220,7 +220,8 @@ final class GRPCCallHandler: ChannelDuplexHandler {
       case .end(let status, _):
         let isClosed = isEndReceived && call.hasFinishedSending
         call.ended(FirestoreError(status))
-        // A stream that both sides ended closes by itself. Servers count resets, and end connections with many.
+        // A stream that both sides have ended closes without a reset. Servers count resets, and close
+        // connections with many resets.
         if !isClosed { context.close(promise: nil) }
       }
     }
@@ -228,7 +229,7 @@ final class GRPCCallHandler: ChannelDuplexHandler {
 }
 
 extension FirestoreError {
-  /// How a call ended. A server may send any number for a status; those beyond the canonical ones mean nothing here.
+  /// The status with which a call ended. A status code that gRPC does not define becomes `unknown`.
   init(_ status: GRPCStatus) {
     let code = Int32(exactly: status.code.rawValue).map { StatusCode(rawValue: $0) } ?? .unknown
     self.init(code.rawValue <= StatusCode.unauthenticated.rawValue ? code : .unknown, status.message)

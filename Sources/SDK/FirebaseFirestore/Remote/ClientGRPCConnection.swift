@@ -1,5 +1,5 @@
-// The gRPC connection to the server: HTTP/2 with or without TLS. The first call opens it, and the next call after a
-// loss opens it again. Calls share it.
+// The gRPC connection to the server: HTTP/2 with or without TLS. The first call opens it. If it is lost, the
+// next call opens it again. All calls share it.
 //
 // Invariant: a call that cannot be sent ends with UNAVAILABLE.
 
@@ -17,7 +17,7 @@ final class ClientGRPCConnection: Sendable {
   private let state: NIOLoopBoundBox<State>
 
   private final class State {
-    /// The connection, or the attempt to make one; nil when the next call has to make it.
+    /// The connection or the attempt to connect; nil if the next call must connect.
     var connecting: EventLoopFuture<Connected>?
     var isShutDown = false
   }
@@ -27,7 +27,7 @@ final class ClientGRPCConnection: Sendable {
     let streams: NIOHTTP2Handler.StreamMultiplexer
   }
 
-  /// - Parameter resolver: finds the addresses of the server's name; the system's where nil.
+  /// - Parameter resolver: finds the addresses of the server's name; nil for the system's resolver.
   init(_ address: ServerAddress, resolver: (any Resolver & Sendable)? = nil) {
     self.address = address
     self.resolver = resolver
@@ -36,7 +36,7 @@ final class ClientGRPCConnection: Sendable {
     state = NIOLoopBoundBox.makeBoxSendingValue(State(), eventLoop: eventLoop)
   }
 
-  /// Starts a call, which is sent when its credentials have arrived.
+  /// Starts a call. It is sent when its credentials are available.
   func call(
     _ method: String, metadata: [(String, String)], credentials: CallCredentials,
     observer: @escaping ClientGRPCCall.Observer
@@ -70,7 +70,7 @@ final class ClientGRPCConnection: Sendable {
     }
   }
 
-  /// Closes the connection. Calls in flight end with UNAVAILABLE, later calls fail immediately.
+  /// Closes the connection. Calls in flight end with UNAVAILABLE, and later calls fail immediately.
   func shutDown() {
     eventLoop.execute { [self] in
       state.value.isShutDown = true
@@ -89,23 +89,24 @@ final class ClientGRPCConnection: Sendable {
     attempt.whenComplete { [self] result in
       switch result {
       case .success(let connected):
-        connected.channel.closeFuture.whenComplete { [self] _ in forget(connected.channel) }
-        if !connected.channel.isActive { forget(connected.channel) }
+        connected.channel.closeFuture.whenComplete { [self] _ in removeConnection(connected.channel) }
+        if !connected.channel.isActive { removeConnection(connected.channel) }
       case .failure: state.value.connecting = nil
       }
     }
     return attempt
   }
 
-  /// The next call makes a new connection.
-  private func forget(_ channel: any Channel) {
+  /// Removes a closed connection, so that the next call opens a new one.
+  private func removeConnection(_ channel: any Channel) {
     let current = state.value.connecting
     current?.whenSuccess { [self] connected in
       if connected.channel === channel { state.value.connecting = nil }
     }
   }
 
-  /// The TLS context of the connection; nil without TLS. It is created off the event loop, since it reads files.
+  /// The TLS context of the connection; nil without TLS. It is created off the event loop, because that reads
+  /// files.
   private func security() -> EventLoopFuture<NIOSSLContext?> {
     guard address.isEncrypted else { return eventLoop.makeSucceededFuture(nil) }
     return NIOThreadPool.singleton.runIfActive(eventLoop: eventLoop) { try ServerTrust.context() }
@@ -122,7 +123,7 @@ final class ClientGRPCConnection: Sendable {
         channel.eventLoop.makeCompletedFuture {
           let pipeline = channel.pipeline.syncOperations
           if let security {
-            // SNI (RFC 6066) does not permit IP addresses.
+            // SNI (RFC 6066) does not allow IP addresses.
             let isNumeric = (try? SocketAddress(ipAddress: address.host, port: 0)) != nil
             try pipeline.addHandler(
               NIOSSLClientHandler(context: security, serverHostname: isNumeric ? nil : address.host))
@@ -139,17 +140,18 @@ final class ClientGRPCConnection: Sendable {
           _ = try pipeline.configureHTTP2Pipeline(
             mode: .client, connectionConfiguration: connection, streamConfiguration: stream
           ) { channel in
-            // Servers do not push.
+            // A server must not push.
             channel.eventLoop.makeFailedFuture(FirestoreError(.internalError, "unexpected server push"))
           }
           try pipeline.addHandler(
             ConnectionKeeper { [weak channel] in
               guard let channel else { return }
-              self.forget(channel)
+              self.removeConnection(channel)
             })
         }
       }
-    // A name with several addresses makes several channels. Only the channel that connected first sets the streams.
+    // The client opens one channel for each address of the host. Only the channel that connected first sets
+    // the streams.
     return bootstrap.connect(host: address.host, port: address.port).flatMapThrowing { channel in
       let handler = try channel.pipeline.syncOperations.handler(type: NIOHTTP2Handler.self)
       return Connected(channel: channel, streams: try handler.syncMultiplexer())
@@ -157,8 +159,8 @@ final class ClientGRPCConnection: Sendable {
   }
 }
 
-/// Monitors a connection: pings every thirty seconds, closes it when no response arrives, and reports that the server
-/// is about to close it.
+/// Monitors a connection. It sends a ping every thirty seconds, closes the connection if no response arrives
+/// in time, and reports a GOAWAY of the server.
 final class ConnectionKeeper: ChannelInboundHandler {
   typealias InboundIn = HTTP2Frame
   typealias OutboundOut = HTTP2Frame

@@ -1,4 +1,4 @@
-// The server's API for the client: the two streams and the unary calls.
+// The datastore: the server's API, with two streams and unary calls.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -53,7 +53,7 @@ struct Datastore: Sendable {
 
   // MARK: Single requests
 
-  /// Reads documents as they are now, for a transaction.
+  /// Reads the current state of documents, for a transaction.
   func documents(
     _ names: [DocumentName],
     completion: @escaping @Sendable (Result<[CachedDocument], FirestoreError>) -> Void
@@ -66,7 +66,8 @@ struct Datastore: Sendable {
     }
   }
 
-  /// Converts the responses of a read; an error if one names a document of another database.
+  /// Converts the responses of a read to documents. Returns an error if a response names a document of
+  /// another database.
   static func documents(
     _ responses: [Google_Firestore_V1_BatchGetDocumentsResponse], in database: DatabaseName
   ) -> Result<[CachedDocument], FirestoreError> {
@@ -84,7 +85,8 @@ struct Datastore: Sendable {
         case .missing(let text):
           let name = try DocumentName(parsing: text)
           try name.check(in: database)
-          // A missing document has the version zero, from which its precondition is made.
+          // A missing document has version zero. The precondition of a write to it is derived from that
+          // version.
           documents.append(CachedDocument(missing: name, version: .epoch))
         case nil: continue
         }
@@ -108,7 +110,7 @@ struct Datastore: Sendable {
     }
   }
 
-  /// Computes aggregates over a query's result.
+  /// Computes aggregates over the result of a query.
   func aggregate(
     _ query: ModelQuery, _ aggregations: [AggregationQuery.Aggregation],
     completion: @escaping @Sendable (Result<[String: Value], FirestoreError>) -> Void
@@ -141,13 +143,14 @@ struct Datastore: Sendable {
     do {
       bytes = try request.serializedBytes()
     } catch {
-      completion(.failure(.invalidArgument("The request cannot be written: \(error)")))
+      completion(.failure(.invalidArgument("The request cannot be encoded: \(error)")))
       return
     }
     unary(method, bytes, mayRetry: true, completion: completion)
   }
 
-  /// A call whose tokens the server rejects is repeated once with new ones: it changed nothing.
+  /// Makes a unary call. If the server rejects its tokens, the call is repeated once with new tokens. A
+  /// rejected call has changed nothing.
   private func unary<Response: Message & Sendable>(
     _ method: String, _ bytes: [UInt8], mayRetry: Bool,
     completion: @escaping @Sendable (Result<[Response], FirestoreError>) -> Void
@@ -171,7 +174,7 @@ struct Datastore: Sendable {
   }
 }
 
-/// Gathers a call's messages. Safe to share because a call reports on one event loop only.
+/// Collects the messages of a call. Safe to share, because a call reports its events on only one event loop.
 private final class ResponseCollector<Response: Message & Sendable>: @unchecked Sendable {
   private var responses: [Response] = []
   private var failure: FirestoreError?
@@ -180,7 +183,7 @@ private final class ResponseCollector<Response: Message & Sendable>: @unchecked 
     do {
       responses.append(try Response(serializedBytes: Array(buffer.readableBytesView)))
     } catch {
-      failure = .internalError("The server's answer cannot be read: \(error)")
+      failure = .internalError("The server's response cannot be parsed: \(error)")
     }
   }
 

@@ -1,13 +1,13 @@
-// The address of the server, from the settings.
+// The address of the server, parsed from the settings.
 
-/// A host, a port and whether the connection is encrypted.
+/// The host and port of the server, and whether the connection uses TLS.
 struct ServerAddress: Hashable, Sendable {
   let host: String
   let port: Int
   let isEncrypted: Bool
 
-  /// Reads `host` or `host:port`, an IPv6 address in brackets; nil if the host is empty or the port
-  /// is invalid.
+  /// Parses `host` or `host:port`. An IPv6 address must be in brackets. Returns nil if the host is empty or
+  /// the port is invalid.
   init?(_ text: String, isEncrypted: Bool) {
     self.isEncrypted = isEncrypted
     let usual = isEncrypted ? 443 : 80

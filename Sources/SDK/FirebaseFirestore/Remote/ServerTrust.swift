@@ -1,11 +1,11 @@
-// The trust settings of encrypted connections.
+// The trusted authorities of TLS connections to the server.
 
 import FirebaseCore
 import NIOSSL
 
 enum ServerTrust {
-  /// The TLS context of a connection, with the system's authorities or those of the file that the environment names.
-  /// Reads files.
+  /// Makes the TLS context of a connection. It trusts the system's authorities, or those in the file that the
+  /// environment names. It reads files.
   static func context() throws -> NIOSSLContext {
     var configuration = TLSConfiguration.makeClientConfiguration()
     configuration.applicationProtocols = ["h2"]

@@ -1,4 +1,4 @@
-// The messages of the watch stream, in the client's terms.
+// The watch changes: messages of the watch stream, converted to the client's types.
 
 import FirestoreModel
 
@@ -8,16 +8,16 @@ enum WatchChange: Equatable, Sendable {
     enum Kind: Equatable, Sendable { case noChange, add, remove, current, reset }
 
     var kind: Kind
-    /// Empty means every target.
+    /// The affected targets. If it is empty, the message affects every target.
     var targets: [TargetID]
     var resumeToken: [UInt8] = []
-    /// Why the server dropped the targets.
+    /// The reason why the server removed the targets.
     var cause: FirestoreError?
-    /// Set on a message that ends a consistent snapshot.
+    /// The version of a consistent snapshot, if the message ends one.
     var snapshotVersion: ModelTimestamp?
   }
 
-  /// A changed document and the targets it entered or left; the document is nil if it only left targets.
+  /// A changed document and the targets that it entered or left. The document is nil if it only left targets.
   case document(DocumentName, CachedDocument?, updated: [TargetID], removed: [TargetID])
   case target(TargetUpdate)
   /// The number of documents that match a target, and a bloom filter of their names.

@@ -1,7 +1,7 @@
-// Aggregates the messages of the watch stream into consistent snapshots.
+// The watch change aggregator: combines the messages of the watch stream into consistent snapshots.
 //
-// Invariant: the messages about a target between a request for it and the server's response belong to an older request
-// and are ignored. Each request has exactly one response.
+// Invariant: each request for a target has exactly one response. Messages about a target that arrive between
+// a request and its response belong to an older request, and are ignored.
 
 import FirestoreModel
 
@@ -9,12 +9,12 @@ struct WatchChangeAggregator {
   private struct TargetState {
     enum Change { case added, modified, removed }
 
-    /// Requests that the server has not answered.
+    /// The number of requests to which the server has not responded.
     var outstanding = 0
     var changes: [DocumentName: Change] = [:]
     var resumeToken: [UInt8] = []
     var isCurrent = false
-    // The next snapshot includes a new target even if it is empty.
+    // True, so that the next snapshot includes a new target even if it is empty.
     var hasChanges = true
 
     var isPending: Bool { outstanding != 0 }
@@ -51,16 +51,17 @@ struct WatchChangeAggregator {
   private var states: [TargetID: TargetState] = [:]
   private var documents: [DocumentName: CachedDocument] = [:]
   private var targetsOfDocument: [DocumentName: Set<TargetID>] = [:]
-  /// The targets for which the server sent a document's state, not only its removal.
-  private var statedFor: [DocumentName: Set<TargetID>] = [:]
+  /// The targets for which the server sent a document's contents and not only its removal.
+  private var targetsWithContents: [DocumentName: Set<TargetID>] = [:]
   private var resets: [TargetID: TargetPurpose] = [:]
 
   typealias Keys = (TargetID) -> Set<DocumentName>
 
-  /// The best filter with 64 hashes already has only one false positive in 2 to the power of 64.
+  /// The maximum number of hashes of a bloom filter. With 64 hashes, the best filter has one false positive
+  /// in 2 to the power of 64 tests.
   private static let maximumHashCount = 100
 
-  /// A request about a target was sent.
+  /// Called when a request for a target was sent.
   mutating func recordRequest(_ id: TargetID) { states[id, default: TargetState()].outstanding += 1 }
 
   mutating func remove(_ id: TargetID) { states[id] = nil }
@@ -116,7 +117,7 @@ struct WatchChangeAggregator {
     }
   }
 
-  /// A response without a request is ignored.
+  /// Counts a response to a request for a target. A response without a request is ignored.
   private mutating func answer(_ id: TargetID) {
     var state = states[id] ?? TargetState()
     if state.outstanding > 0 { state.outstanding -= 1 }
@@ -138,7 +139,7 @@ struct WatchChangeAggregator {
     states[id, default: TargetState()].record(change, document.name)
     setIfNewer(document)
     targetsOfDocument[document.name, default: []].insert(id)
-    statedFor[document.name, default: []].insert(id)
+    targetsWithContents[document.name, default: []].insert(id)
   }
 
   private mutating func remove(
@@ -146,17 +147,17 @@ struct WatchChangeAggregator {
     _ targets: [TargetID: TargetData], _ keys: Keys
   ) {
     guard isActive(id, targets) else { return }
-    // A document that was never reported in the target need not be reported as removed.
+    // A document that was never reported for the target need not be reported as removed.
     states[id, default: TargetState()].record(keys(id).contains(name) ? .removed : nil, name)
     targetsOfDocument[name, default: []].insert(id)
     if let document {
       setIfNewer(document)
-      statedFor[name, default: []].insert(id)
+      targetsWithContents[name, default: []].insert(id)
     }
   }
 
-  /// Before the snapshot is complete, targets may be at different times. The newest state counts, and the version
-  /// zero, which no document has, always counts.
+  /// Stores the document if it is newer than the known state. Before a snapshot is complete, targets may be
+  /// at different times, so the newest state applies. Version zero, which no document has, always applies.
   private mutating func setIfNewer(_ document: CachedDocument) {
     if let known = documents[document.name], known.version > document.version, document.version != .epoch {
       return
@@ -177,8 +178,8 @@ struct WatchChangeAggregator {
     let present = currentCount(of: id, keys)
     guard present != count else { return }
     var purpose = TargetPurpose.existenceFilterMismatch
-    // A filter without bits excludes every name, and counts as none. So does one with so many hashes that testing the names
-    // would take long.
+    // A filter without bits excludes every name, so it is ignored. A filter with too many hashes is also
+    // ignored, because testing the names would take long.
     if let names, names.bitCount > 0, names.hashCount <= WatchChangeAggregator.maximumHashCount {
       let gone = keys(id).filter { !names.mightContain($0.description) }
       for name in gone { remove(name, from: id, nil, targets, keys) }
@@ -204,10 +205,10 @@ struct WatchChangeAggregator {
     for id in states.keys.sorted() {
       guard isActive(id, targets), let data = targets[id] else { continue }
       if states[id]?.isCurrent == true, let name = data.target.documentName,
-        statedFor[name]?.contains(id) != true, !keys(id).contains(name)
+        targetsWithContents[name]?.contains(id) != true, !keys(id).contains(name)
       {
-        // A document target that is current without its document shows that the document does not exist, whatever
-        // other targets reported before.
+        // A document target that is current but did not report its document shows that the document does not
+        // exist, even if other targets reported it earlier.
         remove(name, from: id, CachedDocument(missing: name, version: version), targets, keys)
       }
       guard let state = states[id], state.hasChanges else { continue }
@@ -229,7 +230,7 @@ struct WatchChangeAggregator {
     }
     documents = [:]
     targetsOfDocument = [:]
-    statedFor = [:]
+    targetsWithContents = [:]
     resets = [:]
     return event
   }

@@ -1,4 +1,4 @@
-// Converts between the messages of the streams and the client's types.
+// Wire messages: converts between messages of the streams and the client's types.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -72,7 +72,7 @@ extension WatchChange {
 }
 
 extension DocumentName {
-  /// Checks the database of a document that a server sent.
+  /// Checks that a document from the server belongs to the client's database.
   ///
   /// - Throws: INTERNAL for another database.
   func check(in database: DatabaseName) throws(FirestoreError) {
@@ -95,12 +95,13 @@ extension WatchChange.TargetUpdate {
     resumeToken = [UInt8](change.resumeToken)
     cause =
       change.hasCause ? FirestoreError(change.cause) : nil
-    // A read time on a message about certain targets is not the end of a snapshot.
+    // If a message names certain targets, its read time does not end a snapshot.
     snapshotVersion = change.targetIds.isEmpty && change.hasReadTime ? ModelTimestamp(change.readTime) : nil
   }
 }
 
-/// The requests of a write stream: each carries the token of the server's last response; the first one has none.
+/// Makes the requests of a write stream. Each request except the first contains the stream token of the
+/// server's last response.
 struct WriteRequests {
   private var token = Data()
 
@@ -110,7 +111,7 @@ struct WriteRequests {
     return .with { $0.database = database.description }
   }
 
-  /// The request for a batch; a request without writes ends the stream.
+  /// The request for a batch. A request without writes ends the stream.
   func batch(_ writes: [Write]) -> Google_Firestore_V1_WriteRequest {
     .with {
       $0.streamToken = token

@@ -14,7 +14,7 @@ extension Database {
 extension DataSnapshot {
   /// Decodes the value.
   ///
-  /// - Throws: `DecodingError` with the place that does not fit.
+  /// - Throws: `DecodingError` with the coding path of the value that does not match.
   public func data<T: Decodable>(as type: T.Type, decoder: Database.Decoder = Database.Decoder()) throws -> T
   {
     try decoder.decode(type, from: ValueWriter.value(node))
@@ -22,10 +22,10 @@ extension DataSnapshot {
 }
 
 extension DatabaseReference {
-  /// Replaces the value by an encoded one.
+  /// Replaces the value with an encoded one.
   ///
-  /// - Parameter completion: called on the callback queue when the server has answered.
-  /// - Throws: `EncodingError` when the value cannot be encoded; nothing is written then.
+  /// - Parameter completion: called on the callback queue when the server has responded.
+  /// - Throws: `EncodingError` when the value cannot be encoded; nothing is written in this case.
   public func setValue<T: Encodable>(
     from value: T, encoder: Database.Encoder = Database.Encoder(),
     completion: (@Sendable ((any Error)?) -> Void)? = nil

@@ -1,15 +1,16 @@
-// A date that the server sets.
+// A property wrapper for a date that the server sets.
 
 public import Foundation
 
 /// A date in a Codable value that the server fills in when it is nil.
 ///
-/// Nil is written as the server's time, a date as milliseconds since 1970; milliseconds are read back.
+/// Nil is written as the placeholder for the server's time, and a date as milliseconds since 1970.
+/// Milliseconds are read as a date.
 @propertyWrapper
 public struct ServerTimestamp: Codable, Equatable, Hashable, Sendable {
   private var value: Date?
 
-  /// Wraps a date; nil for the server's time.
+  /// Wraps a date. Nil means the server's time.
   public init(wrappedValue value: Date?) {
     self.value = value
   }

@@ -1,4 +1,5 @@
-// The errors for the app: NSError objects, since on Linux a Swift error does not cast to NSError by `as?`.
+// Converts errors of the core to NSError objects, because on Linux `as? NSError` fails for other Swift
+// errors.
 
 import Foundation
 import RealtimeModel
@@ -7,12 +8,12 @@ import RealtimeModel
 let databaseErrorDomain = "com.firebase"
 
 extension RealtimeError {
-  /// The error for a task whose completion is never called.
+  /// The error that an async method throws if its completion is never called.
   static let unknownOutcome = RealtimeError(
     .init(rawValue: "disconnect"),
-    "The app was deleted before the server answered, so whether the write took effect is not known")
+    "The app was deleted before the server responded, so whether the write took effect is not known")
 
-  /// The error of a callback.
+  /// The error that a callback receives.
   func asNSError(at path: Path? = nil) -> NSError {
     let (code, text): (Int, String) =
       switch status {
@@ -24,7 +25,7 @@ extension RealtimeError {
     return NSError(domain: databaseErrorDomain, code: code, userInfo: [NSLocalizedDescriptionKey: text])
   }
 
-  /// The error of a read that got no answer.
+  /// The error of a read without a response.
   var asGetError: NSError {
     if status.rawValue != "offline" { return asNSError() }
     return NSError(

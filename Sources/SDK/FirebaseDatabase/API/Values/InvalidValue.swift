@@ -1,8 +1,8 @@
-// The reason for which a value of the app is invalid.
+// The error for a value that the database does not accept.
 
 import RealtimeModel
 
-/// A value that the database does not accept, with the position of the fault.
+/// A value that the database does not accept: the reason, and the path of the invalid part.
 struct InvalidValue: Error {
   let reason: String
   let path: [String]

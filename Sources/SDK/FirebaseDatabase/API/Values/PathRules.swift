@@ -1,13 +1,13 @@
-// The rules for paths and keys of the app.
+// The rules for paths and keys that an app passes to the SDK.
 
 import FirebaseCore
 import RealtimeModel
 
-/// The rules for paths that an app writes.
+/// Checks the paths that an app passes to the SDK.
 enum PathRules {
   private static let rule = "Must be a non-empty string and not contain '.' '#' '$' '[' or ']'"
 
-  /// Reads a path.
+  /// Converts a string to a path.
   static func path(_ text: String, allowsPriority: Bool = false) throws(InvalidValue) -> Path {
     let path = Path(text)
     for (index, key) in path.keys.enumerated() {
@@ -19,10 +19,10 @@ enum PathRules {
     return path
   }
 
-  /// Reads a path for a reference; misuse stops the program.
+  /// Converts a string to the path of a reference. An invalid path stops the program.
   ///
   /// - Parameters:
-  ///   - base: where the path begins; `.info` may follow the root alone.
+  ///   - base: the path to which the string is relative. `.info` is allowed only directly below the root.
   ///   - method: the name of the called method, for the message.
   static func reference(_ text: String, below base: Path, method: String) -> Path {
     let relative = Path(text)
@@ -34,8 +34,8 @@ enum PathRules {
     do throws(InvalidValue) {
       guard !text.isEmpty else { throw InvalidValue(PathRules.rule, at: []) }
       let whole = base.appending(try path(text))
-      guard whole.count <= ValueReader.deepest else {
-        throw InvalidValue("Max object depth exceeded: \(ValueReader.deepest)", at: [])
+      guard whole.count <= ValueReader.maximumDepth else {
+        throw InvalidValue("Max object depth exceeded: \(ValueReader.maximumDepth)", at: [])
       }
       return whole
     } catch {
@@ -43,7 +43,7 @@ enum PathRules {
     }
   }
 
-  /// Stops the program when an app would write below `.info`.
+  /// Stops the program if the app writes below `.info`.
   static func checkWritable(_ path: Path, method: String) {
     if path.first?.text == ".info" {
       usageException(

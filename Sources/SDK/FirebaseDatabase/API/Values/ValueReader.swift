@@ -1,13 +1,14 @@
-// Reads the app's values into nodes.
+// Converts the app's values to nodes.
 //
-// Invariant: the class of an NSNumber distinguishes numbers and booleans, never `as? Bool`, which on Linux also
-// succeeds for 0 and 1. The reader rejects values that the protocol cannot carry, before anything is applied or sent.
+// Invariant: the class of an NSNumber distinguishes numbers and booleans. `as? Bool` cannot, because on Linux
+// it also succeeds for 0 and 1. Values that the protocol cannot represent are rejected before anything is
+// applied or sent.
 
 import FirebaseSharedSwift
 import Foundation
 import RealtimeModel
 
-/// An optional inside `Any`, which must count as null when it is empty.
+/// An optional inside `Any`. An empty one counts as null.
 private protocol AnyOptional {
   var wrappedAny: Any? { get }
 }
@@ -18,25 +19,25 @@ extension Optional: AnyOptional {
 
 /// Converts values of the app to nodes.
 struct ValueReader {
-  /// The longest string in bytes.
-  static let longestString = 10 << 20
-  /// How deep a value may be nested.
-  static let deepest = 1_000
+  /// The maximum number of UTF-8 bytes of a string.
+  static let maximumStringBytes = 10 << 20
+  /// The maximum nesting depth of a value.
+  static let maximumDepth = 1_000
 
-  /// Reads a value.
+  /// Converts a value to a node.
   ///
-  /// - Parameter path: where the value will be stored, for messages.
+  /// - Parameter path: the location at which the value will be stored, for error messages.
   static func node(_ value: Any?, at path: [String] = []) throws(InvalidValue) -> Node {
     try ValueReader().read(value, path)
   }
 
-  /// Reads a value with a separate priority.
+  /// Converts a value with a separate priority to a node.
   static func node(_ value: Any?, priority: Any?, at path: [String] = []) throws(InvalidValue) -> Node {
     let node = try ValueReader().read(value, path)
     return node.with(priority: try self.priority(priority, at: path))
   }
 
-  /// Reads a priority: nothing, a number, a string or a server value.
+  /// Converts a priority: nil, a number, a string or a server value.
   static func priority(_ value: Any?, at path: [String] = []) throws(InvalidValue) -> Priority? {
     let node = try ValueReader().read(value, path)
     guard !node.isEmpty else { return nil }
@@ -47,7 +48,7 @@ struct ValueReader {
     return priority
   }
 
-  /// Reads the keys and values of an update.
+  /// Converts the keys and values of an update.
   static func changes(_ values: [AnyHashable: Any]) throws(InvalidValue) -> [(Path, Node)] {
     var changes: [(Path, Node)] = []
     for (key, value) in values {
@@ -80,8 +81,8 @@ struct ValueReader {
       value = wrapped
     }
     if value is NSNull { return .empty }
-    guard path.count <= ValueReader.deepest else {
-      throw InvalidValue("Max object depth exceeded: \(ValueReader.deepest)", at: Array(path.prefix(8)))
+    guard path.count <= ValueReader.maximumDepth else {
+      throw InvalidValue("Max object depth exceeded: \(ValueReader.maximumDepth)", at: Array(path.prefix(8)))
     }
     if let string = value as? String { return .leaf(.string(try checked(string, path))) }
     if let number = value as? NSNumber { return .leaf(try leaf(number, path)) }
@@ -99,8 +100,9 @@ struct ValueReader {
   }
 
   private func checked(_ string: String, _ path: [String]) throws(InvalidValue) -> String {
-    guard string.utf8.count <= ValueReader.longestString else {
-      throw InvalidValue("Cannot store a string of more than \(ValueReader.longestString) bytes", at: path)
+    guard string.utf8.count <= ValueReader.maximumStringBytes else {
+      throw InvalidValue(
+        "Cannot store a string of more than \(ValueReader.maximumStringBytes) bytes", at: path)
     }
     return string
   }
@@ -126,7 +128,7 @@ struct ValueReader {
     let priority = try ValueReader.priority(dictionary[".priority"], at: path)
     if let value = dictionary[".value"] {
       guard dictionary.keys.allSatisfy({ $0 as? String == ".value" || $0 as? String == ".priority" }) else {
-        throw InvalidValue("Cannot have other keys beside .value", at: path)
+        throw InvalidValue("Cannot have other keys next to .value", at: path)
       }
       return try read(value, path).with(priority: priority)
     }
@@ -162,7 +164,7 @@ struct ValueReader {
 }
 
 extension NSNumber {
-  /// Whether it is an unsigned integer that does not fit 64 signed bits.
+  /// Whether this is an unsigned integer that does not fit in a signed 64-bit integer.
   var objCTypeIsLarge: Bool {
     String(cString: objCType) == "Q" && uint64Value > UInt64(Int64.max)
   }

@@ -1,14 +1,14 @@
-// Writes nodes as values for the app.
+// Converts nodes to values for the app.
 //
-// Invariant: every number and boolean is an NSNumber, so that `as? Int`, `as? Double` and `as? Bool` succeed on Linux
-// as on Apple's platforms.
+// Invariant: every number and boolean is an NSNumber, so that `as? Int`, `as? Double` and `as? Bool` succeed
+// on Linux as they do on Apple's platforms.
 
 import Foundation
 import RealtimeModel
 
-/// Converts nodes to values of the app.
+/// Converts nodes to the values that an app receives.
 enum ValueWriter {
-  /// A value as `DataSnapshot.value` gives it: objects whose keys are indexes become arrays.
+  /// The value for `DataSnapshot.value`. Objects whose keys are array indexes become arrays.
   static func value(_ node: Node) -> Any {
     switch node.content {
     case .empty: return NSNull()
@@ -26,7 +26,7 @@ enum ValueWriter {
     }
   }
 
-  /// A value in export format: priorities next to values, never an array.
+  /// The value in export format: with priorities, and never an array.
   static func exported(_ node: Node) -> Any {
     switch node.content {
     case .empty: return NSNull()
@@ -49,7 +49,7 @@ enum ValueWriter {
     return object
   }
 
-  /// A leaf.
+  /// The value of a leaf.
   static func value(_ leaf: LeafValue) -> Any {
     switch leaf {
     case .bool(let value): NSNumber(value: value)

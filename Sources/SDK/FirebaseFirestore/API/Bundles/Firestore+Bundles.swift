@@ -1,19 +1,22 @@
-// Loads bundles, and gets their named queries.
+// Loads bundles, and finds their named queries.
 
 import FirestoreModel
 public import Foundation
 
 extension Firestore {
-  /// Loads a bundle into the cache: documents and query results that a server put together in advance.
+  /// Loads a bundle into the cache. A bundle contains documents and query results that a server prepared in
+  /// advance.
   ///
-  /// A bundle is used only if all of it can be read. A bundle that is not newer than the loaded one succeeds
-  /// immediately. Errors: `dataLoss` for a damaged bundle or one for another database, `invalidArgument`
-  /// where its elements contradict each other.
+  /// A bundle is used only if all of it can be read. If the same or a newer version of the bundle was loaded
+  /// before, the task succeeds immediately.
+  ///
+  /// Errors: `dataLoss` for a damaged bundle or a bundle of another database; `invalidArgument` if its
+  /// elements contradict each other.
   @discardableResult
   public func loadBundle(_ bundleData: Data) -> LoadBundleTask { loadBundle(bundleData, completion: nil) }
 
-  /// Loads a bundle into the cache. The completion is called at the end, on the settings' queue; with
-  /// an error it gets the progress as well.
+  /// Loads a bundle into the cache. The completion is called at the end, on the settings' queue. If the
+  /// bundle fails, it receives the error and the progress.
   @discardableResult
   public func loadBundle(
     _ bundleData: Data, completion: ((LoadBundleTaskProgress?, (any Error)?) -> Void)? = nil
@@ -21,13 +24,13 @@ extension Firestore {
     loadBundle(InputStream(data: bundleData), completion: completion)
   }
 
-  /// Loads a bundle from a stream, which the app must not use any more.
+  /// Loads a bundle from a stream. The app must not use the stream afterwards.
   @discardableResult
   public func loadBundle(_ bundleStream: InputStream) -> LoadBundleTask {
     loadBundle(bundleStream, completion: nil)
   }
 
-  /// Loads a bundle from a stream, which the app must not use any more.
+  /// Loads a bundle from a stream. The app must not use the stream afterwards.
   @discardableResult
   public func loadBundle(
     _ bundleStream: InputStream, completion: ((LoadBundleTaskProgress?, (any Error)?) -> Void)? = nil
@@ -48,7 +51,7 @@ extension Firestore {
     try await loadBundle(InputStream(data: bundleData))
   }
 
-  /// Loads a bundle from a stream, which the app must not use any more; returns the last progress.
+  /// Loads a bundle from a stream and returns the last progress. The app must not use the stream afterwards.
   public func loadBundle(_ bundleStream: InputStream) async throws -> LoadBundleTaskProgress {
     let client = client
     let source = BundleSource(stream: bundleStream)
@@ -65,7 +68,7 @@ extension Firestore {
   }
 
   /// Finds a named query of a loaded bundle; nil if there is none. A listener to the query resumes at the
-  /// version that the bundle's server read.
+  /// version at which the bundle's server read the results.
   @preconcurrency
   public func getQuery(named name: String, completion: @escaping @Sendable (Query?) -> Void) {
     client.namedQuery(name) { found in

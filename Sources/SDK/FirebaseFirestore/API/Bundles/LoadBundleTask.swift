@@ -1,7 +1,7 @@
 // The task of loading a bundle, which reports progress to the app.
 //
-// Invariant: observers receive every step on the settings' queue, in order, and nothing after the step that ends the
-// loading.
+// Invariant: observers receive every progress in order, on the settings' queue. They receive nothing after
+// the last progress.
 
 import FirebaseCore
 import FirestoreModel
@@ -10,24 +10,24 @@ import Locking
 
 /// The state of loading a bundle.
 public enum LoadBundleTaskState: Int, Sendable {
-  /// It failed.
+  /// Loading failed.
   case error = 0
   /// The bundle is being loaded.
   case inProgress = 1
-  /// It is done.
+  /// The bundle was loaded.
   case success = 2
 }
 
-/// How much of a bundle has been loaded.
+/// The progress of loading a bundle.
 open class LoadBundleTaskProgress: NSObject, @unchecked Sendable {
   // SAFETY: constants of Sendable types only.
-  /// Documents read so far.
+  /// The number of documents that were loaded.
   public let documentsLoaded: Int
-  /// Documents in the bundle.
+  /// The number of documents in the bundle.
   public let totalDocuments: Int
-  /// Bytes read so far, the bundle's metadata not counted.
+  /// The number of bytes that were loaded, without the bundle's metadata.
   public let bytesLoaded: Int
-  /// Bytes in the bundle, its metadata not counted.
+  /// The number of bytes of the bundle, without its metadata.
   public let totalBytes: Int
   /// The state of loading.
   public let state: LoadBundleTaskState
@@ -54,10 +54,10 @@ open class LoadBundleTaskProgress: NSObject, @unchecked Sendable {
   open override var hash: Int { numbers.hashValue }
 }
 
-/// Names an observer of a ``LoadBundleTask``.
+/// Identifies an observer of a ``LoadBundleTask``.
 public typealias LoadBundleObserverHandle = Int
 
-/// The loading of a bundle.
+/// A task that loads a bundle.
 ///
 /// ```swift
 /// let task = db.loadBundle(data)
@@ -82,8 +82,8 @@ open class LoadBundleTask: NSObject, @unchecked Sendable {
     state.withLock { $0.completion = completion }
   }
 
-  /// Adds an observer, which receives every further step on the settings' queue. The last step has the state `success`
-  /// or `error`.
+  /// Adds an observer, which receives every later progress on the settings' queue. The last one has the state
+  /// `success` or `error`.
   @discardableResult
   open func addObserver(
     _ observer: @escaping (LoadBundleTaskProgress) -> Void
@@ -102,7 +102,7 @@ open class LoadBundleTask: NSObject, @unchecked Sendable {
     state.withLock { $0.observers.removeAll { $0.handle == handle } }
   }
 
-  /// Removes all observers, the completion of the call that made the task included.
+  /// Removes all observers, including the completion that was passed to `loadBundle`.
   open func removeAllObservers() {
     state.withLock {
       $0.observers = []
@@ -113,14 +113,14 @@ open class LoadBundleTask: NSObject, @unchecked Sendable {
   // MARK: Steps
 
   func progress(_ metadata: BundleMetadata, documents: Int, bytes: Int) {
-    tell(
+    notify(
       LoadBundleTaskProgress(
         .inProgress, documents: documents, of: metadata.totalDocuments, bytes: bytes, of: metadata.totalBytes)
     )
   }
 
   func succeed(_ metadata: BundleMetadata) {
-    tell(
+    notify(
       LoadBundleTaskProgress(
         .success, documents: metadata.totalDocuments, of: metadata.totalDocuments, bytes: metadata.totalBytes,
         of: metadata.totalBytes))
@@ -128,16 +128,16 @@ open class LoadBundleTask: NSObject, @unchecked Sendable {
 
   func fail(_ error: FirestoreError) {
     let last = state.withLock { $0.progress }
-    tell(
+    notify(
       LoadBundleTaskProgress(
         .error, documents: last.documentsLoaded, of: last.totalDocuments, bytes: last.bytesLoaded,
         of: last.totalBytes), error)
   }
 
-  private func tell(_ progress: LoadBundleTaskProgress, _ error: FirestoreError? = nil) {
+  private func notify(_ progress: LoadBundleTaskProgress, _ error: FirestoreError? = nil) {
     state.withLock { $0.progress = progress }
     queue.async { [self] in
-      // The current observers are notified, since an app adds observers after the loading has started.
+      // Reads the observers at this time, because an app adds observers after the loading has started.
       let (observers, completion) = state.withLock { state in
         (state.observers, progress.state == .inProgress ? nil : state.completion)
       }

@@ -1,11 +1,11 @@
-// A reference to a collection: a query for all its documents, which also adds documents.
+// A collection reference: a query for all documents of a collection, with methods that add documents.
 
 import FirestoreModel
 import Foundation
 
-/// A collection of documents. It exists as soon as it contains one.
+/// A collection of documents. It exists while it contains a document.
 open class CollectionReference: Query, @unchecked Sendable {
-  // Safe to share: constants only, as its superclass.
+  // Safe to share: it has only constants, as its superclass has.
   private let name: CollectionName
 
   init(_ name: CollectionName, _ firestore: Firestore) {
@@ -14,13 +14,13 @@ open class CollectionReference: Query, @unchecked Sendable {
     super.init(query, firestore: firestore)
   }
 
-  /// The collection's own ID.
+  /// The ID of the collection.
   open var collectionID: String { name.id }
-  /// The document above the collection, nil at the top.
+  /// The document that contains the collection; nil for a root collection.
   open var parent: DocumentReference? {
     name.parent.document.map { DocumentReference($0, firestore) }
   }
-  /// The path below the database, `books`.
+  /// The path relative to the database, for instance `books`.
   open var path: String { name.path.description }
 
   /// A reference to a new document with a random ID.
@@ -30,20 +30,20 @@ open class CollectionReference: Query, @unchecked Sendable {
     return DocumentReference(name.document(AutoID.make(using: &random)), firestore)
   }
 
-  /// A reference to a document of the collection, or deeper down. Stops the program for the path of
-  /// a collection.
+  /// A reference to a document of the collection or of a collection below it. Stops the program for the path
+  /// of a collection.
   @discardableResult
   open func document(_ documentPath: String) -> DocumentReference {
     firestore.document(name.path.appending(PathReader.parse(documentPath)), documentPath)
   }
 
-  /// Adds a document with a random ID. Works offline: the reference is returned immediately.
+  /// Adds a document with a random ID and returns its reference at once, also while offline.
   @discardableResult
   open func addDocument(data: [String: Any]) -> DocumentReference {
     addDocument(data: data, completion: nil)
   }
 
-  /// Adds a document; the completion is called when the server has accepted or rejected it.
+  /// Adds a document. The completion is called when the server has accepted or rejected it.
   @discardableResult
   open func addDocument(
     data: [String: Any], completion: (((any Error)?) -> Void)? = nil
@@ -53,7 +53,7 @@ open class CollectionReference: Query, @unchecked Sendable {
     return reference
   }
 
-  /// Adds a document; returns when the server has accepted it.
+  /// Adds a document, and waits until the server has accepted it.
   @discardableResult
   open func addDocument(data: [String: Any]) async throws -> DocumentReference {
     let reference = document()
@@ -71,10 +71,10 @@ open class CollectionReference: Query, @unchecked Sendable {
   open override var hash: Int { name.hashValue }
 }
 
-/// Reads the paths that apps write.
+/// Parses the paths that an app passes to the SDK.
 enum PathReader {
-  /// Splits at slashes; a slash at either end is ignored. Stops the program for empty paths and
-  /// empty parts.
+  /// Splits a path at slashes. Ignores a slash at either end. Stops the program for an empty path or an empty
+  /// segment.
   static func parse(_ text: String) -> ResourcePath {
     if text.isEmpty { failInvalidArgument("Path must not be empty.") }
     var names = ResourcePath(splitting: text).segments

@@ -1,9 +1,9 @@
-// Writes and reads documents as Codable values.
+// Encodes Codable values as documents, and decodes documents.
 
 import Foundation
 
 extension DocumentReference {
-  /// Reads the document and decodes it; a document that does not exist decodes as null.
+  /// Reads the document and decodes it. A missing document is decoded as null.
   public func getDocument<T: Decodable>(
     as type: T.Type, with serverTimestampBehavior: ServerTimestampBehavior = .none,
     decoder: Firestore.Decoder = .init(), source: FirestoreSource = .default,
@@ -19,7 +19,7 @@ extension DocumentReference {
     getDocument(source: source) { snapshot, error in app.call(snapshot, error) }
   }
 
-  /// Reads the document and decodes it; a document that does not exist decodes as null.
+  /// Reads the document and decodes it. A missing document is decoded as null.
   public func getDocument<T: Decodable>(
     as type: T.Type, with serverTimestampBehavior: ServerTimestampBehavior = .none,
     decoder: Firestore.Decoder = .init(), source: FirestoreSource = .default
@@ -57,7 +57,7 @@ extension DocumentReference {
 extension CollectionReference {
   /// Encodes a value and adds it as a document with a new ID.
   ///
-  /// - Returns: the new document's reference, at once.
+  /// - Returns: the new document's reference, without waiting for the server.
   /// - Throws: encoding errors. The completion receives the errors of the server.
   @discardableResult
   public func addDocument<T: Encodable>(
@@ -124,7 +124,7 @@ extension WriteBatch {
   }
 }
 
-/// An app's completion in a form that may cross threads; it is called on the callback queue.
+/// Wraps an app's completion so that it can be passed between threads. It is called on the callback queue.
 func sendable(_ completion: (((any Error)?) -> Void)?) -> (@Sendable ((any Error)?) -> Void)? {
   guard let completion else { return nil }
   let app = AppClosure(call: completion)

@@ -18,9 +18,9 @@ open class DocumentReference: NSObject, @unchecked Sendable, Codable {
 
   /// The document's ID within its collection.
   open var documentID: String { name.id }
-  /// The collection that holds the document.
+  /// The collection that contains the document.
   open var parent: CollectionReference { CollectionReference(name.collection, firestore) }
-  /// The path below the database, `books/b1`.
+  /// The path relative to the database, for instance `books/b1`.
   open var path: String { name.path.description }
 
   /// A collection below this document. Stops the program for the path of a document.
@@ -37,22 +37,22 @@ open class DocumentReference: NSObject, @unchecked Sendable, Codable {
 
   private func write(_ write: Write) async throws { try await firestore.write([write]) }
 
-  /// Replaces the document, creating it where it does not exist.
+  /// Replaces the document, or creates it.
   open func setData(_ documentData: [String: Any]) { setData(documentData, completion: nil) }
 
-  /// Replaces the document, or merges the given fields into it; creates it where it does not exist.
+  /// Replaces the document, or merges the given fields into it. Creates the document if it does not exist.
   open func setData(_ documentData: [String: Any], merge: Bool) {
     setData(documentData, merge: merge, completion: nil)
   }
 
-  /// Merges the named fields (dotted names or `FieldPath`s) into the document. Stops the program
-  /// when the data lacks one of them.
+  /// Merges the named fields into the document. A name is a dotted string or a `FieldPath`. Stops the program
+  /// if the data does not contain a named field.
   open func setData(_ documentData: [String: Any], mergeFields: [Any]) {
     setData(documentData, mergeFields: mergeFields, completion: nil)
   }
 
-  /// Replaces the document. The completion is called when the server has accepted or rejected the
-  /// write; not while the client is offline.
+  /// Replaces the document. The completion is called when the server has accepted or rejected the write, so
+  /// it is not called while the client is offline.
   @preconcurrency
   open func setData(
     _ documentData: [String: Any], completion: (@Sendable ((any Error)?) -> Void)? = nil
@@ -60,12 +60,13 @@ open class DocumentReference: NSObject, @unchecked Sendable, Codable {
     write([.set(documentData, name)], completion)
   }
 
-  /// Replaces the document; returns when the server has accepted the write, which waits while offline.
+  /// Replaces the document, and waits until the server has accepted the write. While the client is offline,
+  /// it keeps waiting.
   open func setData(_ documentData: [String: Any]) async throws {
     try await write(.set(documentData, name))
   }
 
-  /// Replaces the document or merges into it.
+  /// Replaces the document, or merges the given fields into it.
   @preconcurrency
   open func setData(
     _ documentData: [String: Any], merge: Bool, completion: (@Sendable ((any Error)?) -> Void)? = nil
@@ -73,7 +74,8 @@ open class DocumentReference: NSObject, @unchecked Sendable, Codable {
     write([merge ? .merge(documentData, nil, name) : .set(documentData, name)], completion)
   }
 
-  /// Replaces the document or merges into it; returns when the server has accepted the write.
+  /// Replaces the document or merges the given fields into it, and waits until the server has accepted the
+  /// write.
   open func setData(_ documentData: [String: Any], merge: Bool) async throws {
     try await write(merge ? .merge(documentData, nil, name) : .set(documentData, name))
   }
@@ -87,12 +89,12 @@ open class DocumentReference: NSObject, @unchecked Sendable, Codable {
     write([.merge(documentData, mergeFields, name)], completion)
   }
 
-  /// Merges the named fields into the document; returns when the server has accepted the write.
+  /// Merges the named fields into the document, and waits until the server has accepted the write.
   open func setData(_ documentData: [String: Any], mergeFields: [Any]) async throws {
     try await write(.merge(documentData, mergeFields, name))
   }
 
-  /// Changes the given fields (dotted names or `FieldPath`s) of an existing document.
+  /// Changes the given fields of an existing document. A field is a dotted name or a `FieldPath`.
   open func updateData(_ fields: [AnyHashable: Any]) { updateData(fields, completion: nil) }
 
   /// Changes the given fields of an existing document; fails with `notFound` if it does not exist.
@@ -103,19 +105,19 @@ open class DocumentReference: NSObject, @unchecked Sendable, Codable {
     write([.patch(fields, name)], completion)
   }
 
-  /// Changes the given fields of an existing document; returns when the server has accepted the write.
+  /// Changes the given fields of an existing document, and waits until the server has accepted the write.
   open func updateData(_ fields: [AnyHashable: Any]) async throws { try await write(.patch(fields, name)) }
 
   /// Deletes the document, but not the collections below it.
   open func delete() { delete(completion: nil) }
 
-  /// Deletes the document; the completion is called when the server has done so.
+  /// Deletes the document. The completion is called when the server has accepted or rejected the deletion.
   @preconcurrency
   open func delete(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
     write([Write(.delete(name))], completion)
   }
 
-  /// Deletes the document; returns when the server has done so.
+  /// Deletes the document, and waits until the server has accepted the deletion.
   open func delete() async throws { try await write(Write(.delete(name))) }
 
   // MARK: Reading
@@ -162,7 +164,7 @@ open class DocumentReference: NSObject, @unchecked Sendable, Codable {
     addSnapshotListener(includeMetadataChanges: false, listener: listener)
   }
 
-  /// Listens to the document, on request also to changes of metadata alone.
+  /// Listens to the document, and optionally to changes of its metadata only.
   @discardableResult
   open func addSnapshotListener(
     includeMetadataChanges: Bool, listener: @escaping (DocumentSnapshot?, (any Error)?) -> Void
@@ -203,25 +205,25 @@ open class DocumentReference: NSObject, @unchecked Sendable, Codable {
   /// Hashes the path.
   open override var hash: Int { name.hashValue }
 
-  /// Always fails: only Firestore's own decoder can read a reference.
+  /// Always throws, because only Firestore's decoder can decode a reference.
   public required init(from decoder: any Swift.Decoder) throws {
     throw FirestoreDecodingError.decodingIsNotSupported(
       "DocumentReference values can only be decoded with Firestore.Decoder")
   }
 
-  /// Always fails: only Firestore's own encoder can store a reference.
+  /// Always throws, because only Firestore's encoder can encode a reference.
   open func encode(to encoder: any Swift.Encoder) throws {
     throw FirestoreEncodingError.encodingIsNotSupported(
       "DocumentReference values can only be encoded with Firestore.Encoder")
   }
 }
 
-/// Where a read may be answered from.
+/// The source from which a read is answered.
 public enum FirestoreSource: UInt, Sendable {
   /// From the server, or from the cache while offline.
   case `default` = 0
-  /// From the server alone.
+  /// From the server only.
   case server = 1
-  /// From the cache alone.
+  /// From the cache only.
   case cache = 2
 }

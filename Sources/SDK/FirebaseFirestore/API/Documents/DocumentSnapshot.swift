@@ -1,4 +1,4 @@
-// A snapshot of a document.
+// A document snapshot: the contents of a document at one moment.
 
 import FirestoreModel
 public import Foundation
@@ -9,20 +9,20 @@ public enum ServerTimestampBehavior: Int, Sendable {
   case none = 0
   /// As the local time of the write.
   case estimate = 1
-  /// As the field's value before the write, null if there was none.
+  /// As the field's value before the write; null if there was none.
   case previous = 2
 }
 
-/// A document's contents at one moment; it may not exist.
+/// The contents of a document at one moment. The document may not exist.
 ///
-/// Numbers are `NSNumber`, so that they can be read as any Swift number type that holds them.
+/// Numbers are `NSNumber` objects, so they can be converted to any Swift number type that can represent them.
 open class DocumentSnapshot: NSObject, @unchecked Sendable {
   // Safe to share: constants only.
   private let name: DocumentName
   let document: CachedDocument?
   private let firestore: Firestore
 
-  /// Where the snapshot comes from.
+  /// The metadata of the snapshot: whether it has pending writes, and whether it comes from the cache.
   public let metadata: SnapshotMetadata
 
   init(name: DocumentName, document: CachedDocument?, firestore: Firestore, metadata: SnapshotMetadata) {
@@ -39,11 +39,11 @@ open class DocumentSnapshot: NSObject, @unchecked Sendable {
   /// The document's ID.
   open var documentID: String { name.id }
 
-  /// All fields, nil if the document does not exist. Pending server timestamps read as null.
+  /// All fields; nil if the document does not exist. Pending server timestamps read as null.
   @discardableResult
   open func data() -> [String: Any]? { fields(.none) }
 
-  /// All fields, nil if the document does not exist.
+  /// All fields; nil if the document does not exist.
   @discardableResult
   open func data(with serverTimestampBehavior: ServerTimestampBehavior) -> [String: Any]? {
     fields(serverTimestampBehavior)
@@ -53,11 +53,11 @@ open class DocumentSnapshot: NSObject, @unchecked Sendable {
     document.map { UserDataWriter(firestore: firestore, serverTimestamps: behavior).map($0.fields) }
   }
 
-  /// One field by dotted name or `FieldPath`, nil if it is missing.
+  /// The value of one field, given by a dotted name or a `FieldPath`; nil if it is missing.
   @discardableResult
   open func get(_ field: Any) -> Any? { get(field, serverTimestampBehavior: .none) }
 
-  /// One field by dotted name or `FieldPath`, nil if it is missing.
+  /// The value of one field, given by a dotted name or a `FieldPath`; nil if it is missing.
   @discardableResult
   open func get(_ field: Any, serverTimestampBehavior: ServerTimestampBehavior) -> Any? {
     let path = FieldPath.parse(field, in: "get(_:)")
@@ -66,15 +66,15 @@ open class DocumentSnapshot: NSObject, @unchecked Sendable {
     return document?.fields.value(at: path).map { writer.value($0) }
   }
 
-  /// One field by dotted name or `FieldPath`, nil if it is missing.
+  /// The value of one field, given by a dotted name or a `FieldPath`; nil if it is missing.
   open subscript(key: Any) -> Any? { self.get(key) }
 
   /// Decodes the document.
   ///
-  /// A document that does not exist decodes as null: an optional type yields nil, any other throws
+  /// A missing document is decoded as null: an optional type gives nil, and other types throw
   /// `DecodingError.valueNotFound`.
   ///
-  /// - Throws: `DecodingError` where the fields do not fit the type.
+  /// - Throws: `DecodingError` if the fields do not match the type.
   open func data<T: Decodable>(
     as type: T.Type, with serverTimestampBehavior: ServerTimestampBehavior = .none,
     decoder: Firestore.Decoder = .init()
@@ -82,14 +82,14 @@ open class DocumentSnapshot: NSObject, @unchecked Sendable {
     try decoder.decode(type, from: fields(serverTimestampBehavior) ?? NSNull(), in: reference)
   }
 
-  /// Whether document, contents and metadata are equal.
+  /// Whether the documents, contents and metadata are equal.
   open override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? DocumentSnapshot else { return false }
     return name == other.name && document?.fields == other.document?.fields && metadata == other.metadata
       && firestore === other.firestore
   }
 
-  /// Hashes document and contents.
+  /// Hashes the document's name and contents.
   open override var hash: Int {
     var hasher = Hasher()
     hasher.combine(name)
@@ -98,9 +98,9 @@ open class DocumentSnapshot: NSObject, @unchecked Sendable {
   }
 }
 
-/// A document that a query found; it exists.
+/// A document in the result of a query. It always exists.
 open class QueryDocumentSnapshot: DocumentSnapshot, @unchecked Sendable {
-  // Safe to share: adds nothing to its superclass.
+  // Safe to share: it adds no state to its superclass.
 
   /// All fields. Pending server timestamps read as null.
   @discardableResult

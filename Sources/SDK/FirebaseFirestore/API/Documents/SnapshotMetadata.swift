@@ -1,11 +1,11 @@
-// The metadata of a snapshot: its source.
+// The metadata of a snapshot: whether it has pending writes, and whether it comes from the cache.
 
 public import Foundation
 
-/// Whether a snapshot holds unconfirmed writes, and whether it is confirmed by the server.
+/// Whether a snapshot contains unacknowledged writes, and whether the server has confirmed it.
 open class SnapshotMetadata: NSObject, @unchecked Sendable {
   // SAFETY: constants of Sendable types only.
-  /// Whether there are local writes that the server has not confirmed.
+  /// Whether the snapshot contains local writes that the server has not acknowledged.
   public let hasPendingWrites: Bool
   /// Whether the data may be older than the server's.
   public let isFromCache: Bool

@@ -1,9 +1,9 @@
-// Aggregate queries, which the server computes over a query's result.
+// Aggregate queries: the server computes numbers over the result of a query.
 
 import FirestoreModel
 public import Foundation
 
-/// One number to compute.
+/// One number that the server computes.
 open class AggregateField: NSObject, @unchecked Sendable {
   // SAFETY: constants of Sendable types only.
   let operation: AggregationQuery.Operator
@@ -16,26 +16,26 @@ open class AggregateField: NSObject, @unchecked Sendable {
   open class func sum(_ field: String) -> AggregateField { AggregateField(.sum(FieldPath.parse(field))) }
   /// The sum of a field's numbers.
   open class func sum(_ fieldPath: FieldPath) -> AggregateField { AggregateField(.sum(fieldPath.path)) }
-  /// The mean of a field's numbers.
+  /// The average of a field's numbers.
   open class func average(_ field: String) -> AggregateField {
     AggregateField(.average(FieldPath.parse(field)))
   }
-  /// The mean of a field's numbers.
+  /// The average of a field's numbers.
   open class func average(_ fieldPath: FieldPath) -> AggregateField {
     AggregateField(.average(fieldPath.path))
   }
 }
 
-/// Where aggregates are computed.
+/// The source that computes aggregates.
 public enum AggregateSource: UInt, Sendable {
-  /// On the server.
+  /// The server.
   case server = 0
 }
 
-/// A query whose result is a few numbers.
+/// A query that computes numbers over the result of another query.
 open class AggregateQuery: NSObject, @unchecked Sendable {
   // SAFETY: constants of Sendable types only.
-  /// The query whose result is computed over.
+  /// The query over whose result the numbers are computed.
   public let query: Query
   let fields: [AggregateField]
 
@@ -44,7 +44,8 @@ open class AggregateQuery: NSObject, @unchecked Sendable {
     self.fields = fields
   }
 
-  /// Requests the result from the server. Aggregates are not cached: offline the call fails with `unavailable`.
+  /// Requests the result from the server. Aggregates are not cached, so the call fails with `unavailable`
+  /// while offline.
   @preconcurrency
   open func getAggregation(
     source: AggregateSource, completion: @escaping @Sendable (AggregateQuerySnapshot?, (any Error)?) -> Void
@@ -68,13 +69,14 @@ open class AggregateQuery: NSObject, @unchecked Sendable {
     }
   }
 
-  /// Requests the result from the server. Aggregates are not cached: offline the call fails with `unavailable`.
+  /// Requests the result from the server. Aggregates are not cached, so the call fails with `unavailable`
+  /// while offline.
   @discardableResult
   open func getAggregation(source: AggregateSource) async throws -> AggregateQuerySnapshot {
     try await Continuations.value { done in getAggregation(source: source, completion: done) }
   }
 
-  /// Whether the queries and the requested numbers are the same.
+  /// Whether the queries and the requested aggregates are the same.
   open override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? AggregateQuery else { return false }
     return query == other.query && fields.map(\.operation) == other.fields.map(\.operation)
@@ -107,11 +109,11 @@ open class AggregateQuerySnapshot: NSObject, @unchecked Sendable {
     }
   }
 
-  /// The number of documents. Stops the program if it was not requested.
+  /// The number of documents. Stops the program if the app did not request it.
   open var count: NSNumber { value(of: .count(upTo: nil)) as? NSNumber ?? NSNumber(value: 0) }
 
-  /// One of the aggregated numbers; `NSNull` if the result has none. Stops the program if it was not
-  /// requested.
+  /// The value of one aggregate; `NSNull` if the result has no value for it. Stops the program if the app did
+  /// not request it.
   @discardableResult
   open func get(_ aggregateField: AggregateField) -> Any { value(of: aggregateField.operation) }
 }

@@ -3,27 +3,28 @@
 import FirestoreModel
 public import Foundation
 
-/// The kind of change of a document in a query's result.
+/// The type of a document's change in a query's result.
 @frozen
 public enum DocumentChangeType: Int, Sendable {
-  /// It came into the result.
+  /// The document was added to the result.
   case added = 0
-  /// The document changed, and may have moved.
+  /// The document changed, and its position may have changed.
   case modified = 1
-  /// It left the result.
+  /// The document was removed from the result.
   case removed = 2
 }
 
-/// One document's change between two snapshots.
+/// The change of one document between two snapshots of a query.
 open class DocumentChange: NSObject, @unchecked Sendable {
   // SAFETY: constants of Sendable types only.
-  /// The kind of change.
+  /// The type of the change.
   public let type: DocumentChangeType
   /// The document; for a removed document, its last state.
   public let document: QueryDocumentSnapshot
-  /// The index of the document before this change, after the earlier changes of the list; `NSNotFound` if added.
+  /// The index of the document before this change and after all earlier changes of the list; `NSNotFound` for
+  /// an added document.
   public let oldIndex: UInt
-  /// The index of the document after this change; `NSNotFound` if removed.
+  /// The index of the document after this change; `NSNotFound` for a removed document.
   public let newIndex: UInt
 
   init(type: DocumentChangeType, document: QueryDocumentSnapshot, oldIndex: Int?, newIndex: Int?) {
@@ -33,14 +34,14 @@ open class DocumentChange: NSObject, @unchecked Sendable {
     self.newIndex = UInt(newIndex ?? NSNotFound)
   }
 
-  /// Whether kind, document and places are equal.
+  /// Whether the type, document and indexes are equal.
   open override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? DocumentChange else { return false }
     return type == other.type && document == other.document && oldIndex == other.oldIndex
       && newIndex == other.newIndex
   }
 
-  /// Hashes kind, document and places.
+  /// Hashes the type, document and indexes.
   open override var hash: Int {
     var hasher = Hasher()
     hasher.combine(type)
@@ -55,7 +56,7 @@ open class DocumentChange: NSObject, @unchecked Sendable {
     of snapshot: ViewSnapshot, includeMetadataChanges: Bool, make: (CachedDocument) -> QueryDocumentSnapshot
   ) -> [DocumentChange] {
     if snapshot.oldDocuments.isEmpty {
-      // The first snapshot: everything is added in order.
+      // In the first snapshot every document is added, in order.
       return snapshot.changes.enumerated().map { index, change in
         DocumentChange(type: .added, document: make(change.document), oldIndex: nil, newIndex: index)
       }

@@ -1,12 +1,12 @@
-// Filters, which "and" and "or" can combine.
+// Filters of a query. `andFilter` and `orFilter` combine them.
 
 import FirestoreModel
 public import Foundation
 
 /// A condition of a query.
 open class Filter: NSObject, @unchecked Sendable {
-  // Safe to share: nothing here changes after the initialiser. Operands are the app's values. They are converted when
-  // a query uses the filter; until then the app must not change an operand that is a mutable object.
+  // Safe to share: the properties are constant. The app's operands are converted when a query uses the
+  // filter. Until then the app must not change a mutable object that is an operand.
   indirect enum Node {
     case field(ModelFieldPath, FieldFilter.Operator, Any)
     case all([Filter])
@@ -73,19 +73,19 @@ open class Filter: NSObject, @unchecked Sendable {
   open class func whereField(_ path: FieldPath, isLessThanOrEqualTo value: Any) -> Filter {
     field(path, .lessThanOrEqual, value)
   }
-  /// The field is an array with the value among its elements.
+  /// The field is an array that contains the value.
   open class func whereField(_ field: String, arrayContains value: Any) -> Filter {
     self.field(field, .arrayContains, value)
   }
-  /// The field is an array with the value among its elements.
+  /// The field is an array that contains the value.
   open class func whereField(_ path: FieldPath, arrayContains value: Any) -> Filter {
     field(path, .arrayContains, value)
   }
-  /// The field is an array with one of the values among its elements.
+  /// The field is an array that contains at least one of the values.
   open class func whereField(_ field: String, arrayContainsAny values: [Any]) -> Filter {
     self.field(field, .arrayContainsAny, values)
   }
-  /// The field is an array with one of the values among its elements.
+  /// The field is an array that contains at least one of the values.
   open class func whereField(_ path: FieldPath, arrayContainsAny values: [Any]) -> Filter {
     field(path, .arrayContainsAny, values)
   }
@@ -103,8 +103,8 @@ open class Filter: NSObject, @unchecked Sendable {
   open class func whereField(_ path: FieldPath, notIn values: [Any]) -> Filter {
     field(path, .notIn, values)
   }
-  /// At least one of the filters is met.
+  /// At least one of the filters matches.
   open class func orFilter(_ filters: [Filter]) -> Filter { Filter(.any(filters)) }
-  /// All filters are met.
+  /// All filters match.
   open class func andFilter(_ filters: [Filter]) -> Filter { Filter(.all(filters)) }
 }

@@ -1,4 +1,4 @@
-// Converts an app's filters to the model's, and rejects filters that the server would reject.
+// Converts an app's filters to filters of the model, and rejects filters that the server would reject.
 
 import FirestoreModel
 
@@ -51,7 +51,7 @@ struct FilterReader {
     }
   }
 
-  /// The document that an ID, a path or a reference names.
+  /// The reference of the document to which an ID, a path or a reference refers.
   func reference(_ raw: Any) -> Value {
     switch UserDataReader.unwrapped(raw) {
     case let reference as DocumentReference: return .reference(reference.name)
@@ -71,7 +71,7 @@ struct FilterReader {
         path = path.appending(selector?.collectionID ?? "").appending(text)
       }
       guard let name = DocumentName(database: firestore.databaseName, path: path) else {
-        failInvalidArgument("Invalid query. '\(text)' is no path of a document.")
+        failInvalidArgument("Invalid query. '\(text)' is not the path of a document.")
       }
       return .reference(name)
     case let other:
@@ -80,7 +80,7 @@ struct FilterReader {
     }
   }
 
-  /// Stops the program for conditions that cannot be combined.
+  /// Stops the program if the filters cannot be combined.
   static func check(_ filter: ModelFilter?) {
     var operators: [FieldFilter.Operator] = []
     func collect(_ filter: ModelFilter) {

@@ -1,4 +1,4 @@
-// The registration of a listener, with which the app removes it.
+// The registration of a listener. The app uses it to remove the listener.
 
 import FirebaseCore
 public import Foundation
@@ -6,15 +6,15 @@ import Locking
 
 /// A listener that can be removed.
 public protocol ListenerRegistration: NSObjectProtocol {
-  /// Stops the listener: it receives no events after this returns. Removing it twice has no effect.
+  /// Removes the listener. It receives no events after this method returns. Further calls have no effect.
   func remove()
 }
 
 /// The source of a listener's snapshots.
 public enum ListenSource: UInt, Sendable {
-  /// The cache first, then the server.
+  /// The cache first, and then the server.
   case `default` = 0
-  /// The cache alone.
+  /// The cache only.
   case cache = 1
 }
 
@@ -23,10 +23,10 @@ open class SnapshotListenOptions: NSObject, @unchecked Sendable {
   // SAFETY: constants only.
   /// The source of the snapshots.
   public let source: ListenSource
-  /// Whether the listener receives changes of metadata alone.
+  /// Whether the listener also receives snapshots in which only the metadata changed.
   public let includeMetadataChanges: Bool
 
-  /// The defaults: from the server, without changes to metadata alone.
+  /// The default options: snapshots from the cache and the server, without changes of metadata only.
   public override convenience init() { self.init(source: .default, includeMetadataChanges: false) }
 
   private init(source: ListenSource, includeMetadataChanges: Bool) {
@@ -34,7 +34,7 @@ open class SnapshotListenOptions: NSObject, @unchecked Sendable {
     self.includeMetadataChanges = includeMetadataChanges
   }
 
-  /// The same options with another choice about metadata.
+  /// The same options with another value of `includeMetadataChanges`.
   @discardableResult
   public func withIncludeMetadataChanges(_ includeMetadataChanges: Bool) -> SnapshotListenOptions {
     SnapshotListenOptions(source: source, includeMetadataChanges: includeMetadataChanges)
@@ -73,8 +73,8 @@ final class SnapshotListenerRegistration: NSObject, ListenerRegistration, Sendab
   }
 }
 
-/// A closure of the app that is not Sendable. It is safe to pass between threads, because it is called on the
-/// callback queue only, which is serial unless the app chose another.
+/// A closure of the app that is not Sendable. It is safe to pass between threads, because it is called only
+/// on the callback queue. That queue is serial unless the app chose another.
 struct AppClosure<Function>: @unchecked Sendable {
   let call: Function
 }

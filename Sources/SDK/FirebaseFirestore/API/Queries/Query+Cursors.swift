@@ -8,7 +8,7 @@ extension Query {
   @discardableResult
   public func start(atDocument document: DocumentSnapshot) -> Query { bounded(start: document, before: true) }
 
-  /// Starts at values of the fields that the query is ordered by.
+  /// Starts at these values of the fields by which the query is ordered.
   @discardableResult
   public func start(at fieldValues: [Any]) -> Query { bounded(start: fieldValues, before: true) }
 
@@ -18,7 +18,7 @@ extension Query {
     bounded(start: document, before: false)
   }
 
-  /// Starts after values of the fields that the query is ordered by.
+  /// Starts after these values of the fields by which the query is ordered.
   @discardableResult
   public func start(after fieldValues: [Any]) -> Query { bounded(start: fieldValues, before: false) }
 
@@ -26,7 +26,7 @@ extension Query {
   @discardableResult
   public func end(beforeDocument document: DocumentSnapshot) -> Query { bounded(end: document, before: true) }
 
-  /// Ends before values of the fields that the query is ordered by.
+  /// Ends before these values of the fields by which the query is ordered.
   @discardableResult
   public func end(before fieldValues: [Any]) -> Query { bounded(end: fieldValues, before: true) }
 
@@ -34,7 +34,7 @@ extension Query {
   @discardableResult
   public func end(atDocument document: DocumentSnapshot) -> Query { bounded(end: document, before: false) }
 
-  /// Ends at values of the fields that the query is ordered by.
+  /// Ends at these values of the fields by which the query is ordered.
   @discardableResult
   public func end(at fieldValues: [Any]) -> Query { bounded(end: fieldValues, before: false) }
 
@@ -77,7 +77,7 @@ extension Query {
     }
   }
 
-  /// The complete order, with its implicit fields, and the document's position in it.
+  /// The complete order with its implicit fields, and the document's values of these fields.
   private func cursor(_ snapshot: DocumentSnapshot) -> ([StructuredQuery.Order], [Value]) {
     guard let document = snapshot.document else {
       failInvalidArgument(

@@ -4,7 +4,7 @@ import FirestoreModel
 public import Foundation
 
 extension Query {
-  /// Takes only documents that meet a filter. Stops the program for filters that cannot be combined.
+  /// Selects the documents that match a filter. Stops the program for filters that cannot be combined.
   @discardableResult
   public func whereFilter(_ filter: Filter) -> Query {
     guard let added = FilterReader(firestore: firestore, query: model).read(filter) else { return self }
@@ -18,127 +18,127 @@ extension Query {
     }
   }
 
-  /// Always stops the program: predicates in Apple's format language cannot be read here.
+  /// Always stops the program, because predicates in Apple's format language are not supported.
   @discardableResult
   public func filter(using predicate: NSPredicate) -> Query {
     failInvalidArgument("filter(using:) is not supported on this platform; use whereField and whereFilter.")
   }
 
-  /// Takes only documents whose field equals the value.
+  /// Selects the documents whose field equals the value.
   @discardableResult
   public func whereField(_ field: String, isEqualTo value: Any) -> Query {
     whereFilter(.whereField(field, isEqualTo: value))
   }
 
-  /// Takes only documents whose field equals the value.
+  /// Selects the documents whose field equals the value.
   @discardableResult
   public func whereField(_ path: FieldPath, isEqualTo value: Any) -> Query {
     whereFilter(.whereField(path, isEqualTo: value))
   }
 
-  /// Takes only documents whose field exists and does not equal the value.
+  /// Selects the documents whose field exists and does not equal the value.
   @discardableResult
   public func whereField(_ field: String, isNotEqualTo value: Any) -> Query {
     whereFilter(.whereField(field, isNotEqualTo: value))
   }
 
-  /// Takes only documents whose field exists and does not equal the value.
+  /// Selects the documents whose field exists and does not equal the value.
   @discardableResult
   public func whereField(_ path: FieldPath, isNotEqualTo value: Any) -> Query {
     whereFilter(.whereField(path, isNotEqualTo: value))
   }
 
-  /// Takes only documents whose field is less than the value.
+  /// Selects the documents whose field is less than the value.
   @discardableResult
   public func whereField(_ field: String, isLessThan value: Any) -> Query {
     whereFilter(.whereField(field, isLessThan: value))
   }
 
-  /// Takes only documents whose field is less than the value.
+  /// Selects the documents whose field is less than the value.
   @discardableResult
   public func whereField(_ path: FieldPath, isLessThan value: Any) -> Query {
     whereFilter(.whereField(path, isLessThan: value))
   }
 
-  /// Takes only documents whose field is not greater than the value.
+  /// Selects the documents whose field is less than or equal to the value.
   @discardableResult
   public func whereField(_ field: String, isLessThanOrEqualTo value: Any) -> Query {
     whereFilter(.whereField(field, isLessThanOrEqualTo: value))
   }
 
-  /// Takes only documents whose field is not greater than the value.
+  /// Selects the documents whose field is less than or equal to the value.
   @discardableResult
   public func whereField(_ path: FieldPath, isLessThanOrEqualTo value: Any) -> Query {
     whereFilter(.whereField(path, isLessThanOrEqualTo: value))
   }
 
-  /// Takes only documents whose field is greater than the value.
+  /// Selects the documents whose field is greater than the value.
   @discardableResult
   public func whereField(_ field: String, isGreaterThan value: Any) -> Query {
     whereFilter(.whereField(field, isGreaterThan: value))
   }
 
-  /// Takes only documents whose field is greater than the value.
+  /// Selects the documents whose field is greater than the value.
   @discardableResult
   public func whereField(_ path: FieldPath, isGreaterThan value: Any) -> Query {
     whereFilter(.whereField(path, isGreaterThan: value))
   }
 
-  /// Takes only documents whose field is not less than the value.
+  /// Selects the documents whose field is greater than or equal to the value.
   @discardableResult
   public func whereField(_ field: String, isGreaterThanOrEqualTo value: Any) -> Query {
     whereFilter(.whereField(field, isGreaterOrEqualTo: value))
   }
 
-  /// Takes only documents whose field is not less than the value.
+  /// Selects the documents whose field is greater than or equal to the value.
   @discardableResult
   public func whereField(_ path: FieldPath, isGreaterThanOrEqualTo value: Any) -> Query {
     whereFilter(.whereField(path, isGreaterOrEqualTo: value))
   }
 
-  /// Takes only documents whose field is an array with the value among its elements.
+  /// Selects the documents whose field is an array that contains the value.
   @discardableResult
   public func whereField(_ field: String, arrayContains value: Any) -> Query {
     whereFilter(.whereField(field, arrayContains: value))
   }
 
-  /// Takes only documents whose field is an array with the value among its elements.
+  /// Selects the documents whose field is an array that contains the value.
   @discardableResult
   public func whereField(_ path: FieldPath, arrayContains value: Any) -> Query {
     whereFilter(.whereField(path, arrayContains: value))
   }
 
-  /// Takes only documents whose field is an array with one of the values among its elements.
+  /// Selects the documents whose field is an array that contains at least one of the values.
   @discardableResult
   public func whereField(_ field: String, arrayContainsAny values: [Any]) -> Query {
     whereFilter(.whereField(field, arrayContainsAny: values))
   }
 
-  /// Takes only documents whose field is an array with one of the values among its elements.
+  /// Selects the documents whose field is an array that contains at least one of the values.
   @discardableResult
   public func whereField(_ path: FieldPath, arrayContainsAny values: [Any]) -> Query {
     whereFilter(.whereField(path, arrayContainsAny: values))
   }
 
-  /// Takes only documents whose field equals one of the values.
+  /// Selects the documents whose field equals one of the values.
   @discardableResult
   public func whereField(_ field: String, in values: [Any]) -> Query {
     whereFilter(.whereField(field, in: values))
   }
 
-  /// Takes only documents whose field equals one of the values.
+  /// Selects the documents whose field equals one of the values.
   @discardableResult
   public func whereField(_ path: FieldPath, in values: [Any]) -> Query {
     whereFilter(.whereField(path, in: values))
   }
 
-  /// Takes only documents whose field exists and equals none of the values.
+  /// Selects the documents whose field exists and equals none of the values.
   @discardableResult
   public func whereField(_ field: String, notIn values: [Any]) -> Query {
     whereFilter(.whereField(field, notIn: values))
   }
 
-  /// Takes only documents whose field exists and equals none of the values.
+  /// Selects the documents whose field exists and equals none of the values.
   @discardableResult
   public func whereField(_ path: FieldPath, notIn values: [Any]) -> Query {
     whereFilter(.whereField(path, notIn: values))

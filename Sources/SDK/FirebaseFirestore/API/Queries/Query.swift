@@ -1,4 +1,4 @@
-// A query: selects, orders and limits documents. Every method returns a new query.
+// A query: selects, orders and limits documents. Each method returns a new query.
 
 import FirestoreModel
 public import Foundation
@@ -11,7 +11,7 @@ public import Foundation
 /// ```
 /// Queries never change: each method returns a new one.
 open class Query: NSObject, @unchecked Sendable {
-  // Safe to share: constants only.
+  // Safe to share: it has only constants.
   let model: ModelQuery
   let isLimitToLast: Bool
 
@@ -30,7 +30,7 @@ open class Query: NSObject, @unchecked Sendable {
     return Query(model, isLimitToLast: isLimitToLast, firestore: firestore)
   }
 
-  /// The query in the engine's form. Stops the program if it is invalid.
+  /// The query in the form that the client uses. Stops the program if the query is invalid.
   var clientQuery: ClientQuery {
     if isLimitToLast && model.structured.orderBy.isEmpty {
       failInvalidArgument("limit(toLast:) queries require specifying at least one order(by:) clause.")
@@ -40,11 +40,11 @@ open class Query: NSObject, @unchecked Sendable {
 
   // MARK: Order and limit
 
-  /// Orders by a field, least first. Documents without the field are left out.
+  /// Orders by a field in ascending order. Documents without the field are not in the result.
   @discardableResult
   open func order(by field: String) -> Query { order(by: field, descending: false) }
 
-  /// Orders by a field, least first.
+  /// Orders by a field in ascending order.
   @discardableResult
   open func order(by path: FieldPath) -> Query { order(by: path, descending: false) }
 
@@ -54,7 +54,7 @@ open class Query: NSObject, @unchecked Sendable {
     order(by: FieldPath(FieldPath.parse(field)), descending: descending)
   }
 
-  /// Orders by a field. Stops the program when a cursor has been set.
+  /// Orders by a field. Stops the program if the query already has a cursor.
   @discardableResult
   open func order(by path: FieldPath, descending: Bool) -> Query {
     if model.structured.startAt != nil || model.structured.endAt != nil {
@@ -63,11 +63,11 @@ open class Query: NSObject, @unchecked Sendable {
     return with { $0.orderBy.append(.init(path.path, descending ? .descending : .ascending)) }
   }
 
-  /// Takes the first documents only. Stops the program unless the number is positive.
+  /// Limits the result to the first documents. Stops the program unless the limit is positive.
   @discardableResult
   open func limit(to limit: Int) -> Query { limited(limit, toLast: false) }
 
-  /// Takes the last documents only, which needs an order.
+  /// Limits the result to the last documents. The query needs an order.
   @discardableResult
   open func limit(toLast limit: Int) -> Query { limited(limit, toLast: true) }
 
@@ -122,7 +122,7 @@ open class Query: NSObject, @unchecked Sendable {
     addSnapshotListener(includeMetadataChanges: false, listener: listener)
   }
 
-  /// Listens to the result, on request also to changes of metadata alone.
+  /// Listens to the result, and optionally to changes of metadata only.
   @discardableResult
   open func addSnapshotListener(
     includeMetadataChanges: Bool, listener: @escaping (QuerySnapshot?, (any Error)?) -> Void
@@ -150,7 +150,7 @@ open class Query: NSObject, @unchecked Sendable {
   /// The number of documents in the result, counted by the server.
   open var count: AggregateQuery { aggregate([AggregateField.count()]) }
 
-  /// Numbers that the server computes over the result.
+  /// Aggregates that the server computes over the result.
   @discardableResult
   open func aggregate(_ aggregateFields: [AggregateField]) -> AggregateQuery {
     AggregateQuery(query: self, fields: aggregateFields)
@@ -158,7 +158,7 @@ open class Query: NSObject, @unchecked Sendable {
 
   // MARK: Identity
 
-  /// Whether both select the same documents of the same instance.
+  /// Whether both queries select the same documents of the same instance.
   open override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? Query else { return false }
     return model == other.model && isLimitToLast == other.isLimitToLast && firestore === other.firestore

@@ -1,4 +1,5 @@
-// Filters, orders and limits of a query as values, which Google's property wrapper `FirestoreQuery` takes as a list.
+// Query predicates: filters, orders and limits of a query as values. Google's property wrapper
+// `FirestoreQuery` takes a list of them.
 
 /// One filter, order or limit of a query.
 ///
@@ -13,23 +14,23 @@ public enum QueryPredicate {
   case isIn(_ field: String, _ values: [Any])
   /// The field exists and equals none of the values.
   case isNotIn(_ field: String, _ values: [Any])
-  /// The field is an array with the value among its elements.
+  /// The field is an array that contains the value.
   case arrayContains(_ field: String, _ value: Any)
-  /// The field is an array with one of the values among its elements.
+  /// The field is an array that contains at least one of the values.
   case arrayContainsAny(_ field: String, _ values: [Any])
   /// The field is less than the value.
   case isLessThan(_ field: String, _ value: Any)
   /// The field is greater than the value.
   case isGreaterThan(_ field: String, _ value: Any)
-  /// The field is less than the value, or equals it.
+  /// The field is less than or equal to the value.
   case isLessThanOrEqualTo(_ field: String, _ value: Any)
-  /// The field is greater than the value, or equals it.
+  /// The field is greater than or equal to the value.
   case isGreaterThanOrEqualTo(_ field: String, _ value: Any)
-  /// Documents in the order of the field; true for the descending order.
+  /// The documents in the order of the field. The value is true for the descending order.
   case orderBy(_ field: String, _ value: Bool)
-  /// The first documents, at most this number.
+  /// The first documents, up to this number.
   case limitTo(_ value: Int)
-  /// The last documents, at most this number.
+  /// The last documents, up to this number.
   case limitToLast(_ value: Int)
 }
 
@@ -51,12 +52,12 @@ extension QueryPredicate {
     .isNotIn(field, values)
   }
 
-  /// The field is an array with the value among its elements.
+  /// The field is an array that contains the value.
   public static func whereField(_ field: String, arrayContains value: Any) -> QueryPredicate {
     .arrayContains(field, value)
   }
 
-  /// The field is an array with one of the values among its elements.
+  /// The field is an array that contains at least one of the values.
   public static func whereField(_ field: String, arrayContainsAny values: [Any]) -> QueryPredicate {
     .arrayContainsAny(field, values)
   }
@@ -71,17 +72,17 @@ extension QueryPredicate {
     .isGreaterThan(field, value)
   }
 
-  /// The field is less than the value, or equals it.
+  /// The field is less than or equal to the value.
   public static func whereField(_ field: String, isLessThanOrEqualTo value: Any) -> QueryPredicate {
     .isLessThanOrEqualTo(field, value)
   }
 
-  /// The field is greater than the value, or equals it.
+  /// The field is greater than or equal to the value.
   public static func whereField(_ field: String, isGreaterThanOrEqualTo value: Any) -> QueryPredicate {
     .isGreaterThanOrEqualTo(field, value)
   }
 
-  /// Documents in the order of a field.
+  /// The documents in the order of a field.
   ///
   /// - Parameters:
   ///   - field: the field.
@@ -90,10 +91,10 @@ extension QueryPredicate {
     .orderBy(field, value)
   }
 
-  /// The first documents, at most this number.
+  /// The first documents, up to this number.
   public static func limit(to value: Int) -> QueryPredicate { .limitTo(value) }
 
-  /// The last documents, at most this number. The query needs an order.
+  /// The last documents, up to this number. The query needs an order.
   public static func limit(toLast value: Int) -> QueryPredicate { .limitToLast(value) }
 }
 
@@ -113,12 +114,13 @@ extension QueryPredicate {
     .isNotIn(name, values)
   }
 
-  /// The field is an array with the value among its elements. Google's declaration has the label `field` here only.
+  /// The field is an array that contains the value. Only this short form has the label `field`, as in
+  /// Google's SDK.
   public static func `where`(field name: String, arrayContains value: Any) -> QueryPredicate {
     .arrayContains(name, value)
   }
 
-  /// The field is an array with one of the values among its elements.
+  /// The field is an array that contains at least one of the values.
   public static func `where`(_ name: String, arrayContainsAny values: [Any]) -> QueryPredicate {
     .arrayContainsAny(name, values)
   }
@@ -133,21 +135,22 @@ extension QueryPredicate {
     .isGreaterThan(name, value)
   }
 
-  /// The field is less than the value, or equals it.
+  /// The field is less than or equal to the value.
   public static func `where`(_ name: String, isLessThanOrEqualTo value: Any) -> QueryPredicate {
     .isLessThanOrEqualTo(name, value)
   }
 
-  /// The field is greater than the value, or equals it.
+  /// The field is greater than or equal to the value.
   public static func `where`(_ name: String, isGreaterThanOrEqualTo value: Any) -> QueryPredicate {
     .isGreaterThanOrEqualTo(name, value)
   }
 }
 
 extension Query {
-  /// Applies filters, orders and limits in their order. Google's SDK does this inside `FirestoreQuery` only.
+  /// Applies filters, orders and limits in the order of the list. Google's SDK does this only inside
+  /// `FirestoreQuery`.
   ///
-  /// Stops the program for filters that cannot be combined, as the methods of the same names do.
+  /// Stops the program for filters that cannot be combined, as the query methods of the same names do.
   ///
   /// - Parameter predicates: the filters, orders and limits.
   /// - Returns: the query with all of them.

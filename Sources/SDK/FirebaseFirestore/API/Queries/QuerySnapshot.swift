@@ -1,25 +1,25 @@
-// A snapshot of a query's result.
+// A query snapshot: the result of a query at one moment.
 
 import FirestoreModel
 public import Foundation
 import Locking
 
-/// A query's result at one moment, and what changed since the snapshot before.
+/// The result of a query at one moment, and its changes since the previous snapshot.
 open class QuerySnapshot: NSObject, @unchecked Sendable {
   // SAFETY: constants of Sendable types only.
-  /// The values that the first access makes.
-  private struct Made {
+  /// Values that are computed at the first access and cached.
+  private struct CachedValues {
     var documents: [QueryDocumentSnapshot]?
     var changes: [Bool: [DocumentChange]] = [:]
   }
 
   private let snapshot: ViewSnapshot
-  private let made = Guarded(Made())
+  private let cachedValues = Guarded(CachedValues())
   private let firestore: Firestore
 
   /// The query.
   public let query: Query
-  /// Where the snapshot comes from.
+  /// The metadata of the snapshot: whether it has pending writes, and whether it comes from the cache.
   public let metadata: SnapshotMetadata
 
   init(query: Query, snapshot: ViewSnapshot) {
@@ -30,16 +30,16 @@ open class QuerySnapshot: NSObject, @unchecked Sendable {
       hasPendingWrites: snapshot.hasPendingWrites, isFromCache: snapshot.fromCache)
   }
 
-  /// Whether there are no documents.
+  /// Whether the result contains no documents.
   open var isEmpty: Bool { snapshot.documents.isEmpty }
   /// The number of documents.
   open var count: Int { snapshot.documents.count }
   /// The documents in the query's order.
   open var documents: [QueryDocumentSnapshot] {
-    made.withLock { made in
-      if let documents = made.documents { return documents }
+    cachedValues.withLock { cachedValues in
+      if let documents = cachedValues.documents { return documents }
       let documents = snapshot.documents.shown.map { make($0.document, isPending: $0.isPending) }
-      made.documents = documents
+      cachedValues.documents = documents
       return documents
     }
   }
@@ -50,13 +50,13 @@ open class QuerySnapshot: NSObject, @unchecked Sendable {
       metadata: SnapshotMetadata(hasPendingWrites: isPending, isFromCache: snapshot.fromCache))
   }
 
-  /// The changes since the snapshot before: removed, then added, then modified documents. In the
-  /// first snapshot every document is added.
+  /// The changes since the previous snapshot: removed, then added, then modified documents. In the first
+  /// snapshot every document is added.
   open var documentChanges: [DocumentChange] { documentChanges(includeMetadataChanges: false) }
 
-  /// The changes since the snapshot before, on request with those of metadata alone.
+  /// The changes since the previous snapshot, and optionally changes of metadata only.
   ///
-  /// Stops the program if metadata changes are requested and the listener does not receive them.
+  /// Stops the program if metadata changes are requested but the listener does not receive them.
   @discardableResult
   open func documentChanges(includeMetadataChanges: Bool) -> [DocumentChange] {
     if includeMetadataChanges && snapshot.excludesMetadataChanges {
@@ -64,23 +64,23 @@ open class QuerySnapshot: NSObject, @unchecked Sendable {
         "To include metadata changes with your document changes, you must call"
           + " addSnapshotListener(includeMetadataChanges: true).")
     }
-    return made.withLock { made in
-      if let changes = made.changes[includeMetadataChanges] { return changes }
+    return cachedValues.withLock { cachedValues in
+      if let changes = cachedValues.changes[includeMetadataChanges] { return changes }
       let changes = DocumentChange.all(of: snapshot, includeMetadataChanges: includeMetadataChanges) {
         make($0, isPending: snapshot.documents.isPending($0.name))
       }
-      made.changes[includeMetadataChanges] = changes
+      cachedValues.changes[includeMetadataChanges] = changes
       return changes
     }
   }
 
-  /// Whether query, documents, changes and metadata are equal.
+  /// Whether the query, documents, changes and metadata are equal.
   open override func isEqual(_ object: Any?) -> Bool {
     guard let other = object as? QuerySnapshot else { return false }
     return firestore === other.firestore && snapshot == other.snapshot
   }
 
-  /// Hashes query, size and metadata.
+  /// Hashes the query, the number of documents and the metadata.
   open override var hash: Int {
     var hasher = Hasher()
     hasher.combine(query)

@@ -1,12 +1,12 @@
-// Snapshots as asynchronous sequences.
+// Provides snapshots as asynchronous sequences.
 //
-// Invariant: the listener of a sequence is removed when the reading task ends or the iterator is released. A sequence
-// whose listener was removed, as by `terminate()`, ends.
+// Invariant: the listener of a sequence is removed when the consuming task ends or the iterator is released.
+// If the listener is removed for another reason, such as `terminate()`, the sequence ends.
 
 import Foundation
 
-/// Ends a sequence when its listener is released. Only the listener's closure holds this object.
-private final class Feed<Element: Sendable>: Sendable {
+/// Finishes a sequence when its listener is released. Only the listener's closure retains this object.
+private final class SnapshotStream<Element: Sendable>: Sendable {
   private let continuation: AsyncThrowingStream<Element, any Error>.Continuation
 
   init(_ continuation: AsyncThrowingStream<Element, any Error>.Continuation) {
@@ -15,7 +15,7 @@ private final class Feed<Element: Sendable>: Sendable {
 
   deinit { continuation.finish() }
 
-  func take(_ snapshot: Element?, _ error: (any Error)?) {
+  func receive(_ snapshot: Element?, _ error: (any Error)?) {
     if let snapshot {
       continuation.yield(snapshot)
     } else {
@@ -24,13 +24,13 @@ private final class Feed<Element: Sendable>: Sendable {
   }
 }
 
-/// Builds the stream behind both sequences.
+/// Builds the stream of both types of sequences.
 private func stream<Element: Sendable>(
   _ listen: (@escaping (Element?, (any Error)?) -> Void) -> any ListenerRegistration
 ) -> AsyncThrowingStream<Element, any Error> {
   AsyncThrowingStream { continuation in
-    let feed = Feed(continuation)
-    let registration = AppClosure(call: listen { feed.take($0, $1) })
+    let snapshots = SnapshotStream(continuation)
+    let registration = AppClosure(call: listen { snapshots.receive($0, $1) })
     continuation.onTermination = { _ in registration.call.remove() }
   }
 }
@@ -39,25 +39,25 @@ extension Query {
   /// The query's snapshots, beginning with its current result.
   public var snapshots: QuerySnapshotsSequence { snapshots(includeMetadataChanges: false) }
 
-  /// The query's snapshots, on request also those of metadata alone.
+  /// The query's snapshots, and optionally snapshots in which only the metadata changed.
   public func snapshots(includeMetadataChanges: Bool) -> QuerySnapshotsSequence {
     QuerySnapshotsSequence(self, includeMetadataChanges: includeMetadataChanges)
   }
 
-  /// A query's snapshots in the order of their arrival. Each iterator has a separate listener. Ends with the
-  /// listener's error.
+  /// The snapshots of a query in the order of their arrival. Each iterator has a separate listener. The
+  /// sequence throws the listener's error.
   public struct QuerySnapshotsSequence: AsyncSequence, Sendable {
     /// A query's snapshot.
     public typealias Element = QuerySnapshot
     /// The listener's error.
     public typealias Failure = any Error
-    /// Reads one listener's snapshots.
+    /// Receives the snapshots of one listener.
     public typealias AsyncIterator = Iterator
 
     private let query: Query
     private let includeMetadataChanges: Bool
 
-    /// Makes a sequence; it listens from the first iterator on.
+    /// Makes a sequence. It starts to listen when an iterator is made.
     public init(_ query: Query, includeMetadataChanges: Bool) {
       self.query = query
       self.includeMetadataChanges = includeMetadataChanges
@@ -69,7 +69,7 @@ extension Query {
         stream { query.addSnapshotListener(includeMetadataChanges: includeMetadataChanges, listener: $0) })
     }
 
-    /// Reads one listener's snapshots.
+    /// Receives the snapshots of one listener.
     public struct Iterator: AsyncIteratorProtocol {
       private var base: AsyncThrowingStream<QuerySnapshot, any Error>.Iterator
 
@@ -77,7 +77,7 @@ extension Query {
         base = stream.makeAsyncIterator()
       }
 
-      /// The next snapshot; nil when the task was cancelled.
+      /// The next snapshot; nil after the task was cancelled or the listener was removed.
       public mutating func next() async throws -> QuerySnapshot? {
         try await base.next(isolation: #isolation)
       }
@@ -92,25 +92,25 @@ extension DocumentReference {
   /// The document's snapshots, beginning with its current state.
   public var snapshots: DocumentSnapshotsSequence { snapshots(includeMetadataChanges: false) }
 
-  /// The document's snapshots, on request also those of metadata alone.
+  /// The document's snapshots, and optionally snapshots in which only the metadata changed.
   public func snapshots(includeMetadataChanges: Bool) -> DocumentSnapshotsSequence {
     DocumentSnapshotsSequence(self, includeMetadataChanges: includeMetadataChanges)
   }
 
-  /// A document's snapshots in the order of their arrival. Each iterator has a separate listener. Ends with
-  /// the listener's error.
+  /// The snapshots of a document in the order of their arrival. Each iterator has a separate listener. The
+  /// sequence throws the listener's error.
   public struct DocumentSnapshotsSequence: AsyncSequence, Sendable {
     /// A document's snapshot.
     public typealias Element = DocumentSnapshot
     /// The listener's error.
     public typealias Failure = any Error
-    /// Reads one listener's snapshots.
+    /// Receives the snapshots of one listener.
     public typealias AsyncIterator = Iterator
 
     private let reference: DocumentReference
     private let includeMetadataChanges: Bool
 
-    /// Makes a sequence; it listens from the first iterator on.
+    /// Makes a sequence. It starts to listen when an iterator is made.
     public init(_ documentReference: DocumentReference, includeMetadataChanges: Bool) {
       reference = documentReference
       self.includeMetadataChanges = includeMetadataChanges
@@ -124,7 +124,7 @@ extension DocumentReference {
         })
     }
 
-    /// Reads one listener's snapshots.
+    /// Receives the snapshots of one listener.
     public struct Iterator: AsyncIteratorProtocol {
       private var base: AsyncThrowingStream<DocumentSnapshot, any Error>.Iterator
 
@@ -132,7 +132,7 @@ extension DocumentReference {
         base = stream.makeAsyncIterator()
       }
 
-      /// The next snapshot; nil when the task was cancelled.
+      /// The next snapshot; nil after the task was cancelled or the listener was removed.
       public mutating func next() async throws -> DocumentSnapshot? {
         try await base.next(isolation: #isolation)
       }

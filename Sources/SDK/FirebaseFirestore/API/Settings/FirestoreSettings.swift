@@ -1,10 +1,10 @@
-// The settings of an instance: its server and its callback queue.
+// The settings of a Firestore instance: its server, its cache and its callback queue.
 
 import FirebaseCore
 public import Foundation
 import Locking
 
-/// Settings of a ``Firestore`` instance. They must be complete before the instance is used.
+/// The settings of a ``Firestore`` instance. They cannot change after the first use of the instance.
 open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
   // Safe to share: all state is behind one lock.
   static let defaultHost = "firestore.googleapis.com"
@@ -18,7 +18,7 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
     var isPersistenceEnabled = true
     var cacheSizeBytes = defaultCacheSize
 
-    /// The cache that is in effect.
+    /// The cache that the settings choose.
     var cache: CacheKind {
       if let chosenCache { return chosenCache }
       let size = NSNumber(value: cacheSizeBytes)
@@ -26,7 +26,7 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
       return .memory(MemoryCacheSettings(garbageCollectorSettings: MemoryLRUGCSettings(sizeBytes: size)))
     }
 
-    /// The older settings that were changed although `cacheSettings` replaces them.
+    /// The older settings that contradict `cacheSettings`, because the app changed them too.
     var contradictions: [String] {
       guard chosenCache != nil else { return [] }
       return [
@@ -36,7 +36,7 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
     }
   }
 
-  /// The kinds of cache that there are.
+  /// The types of cache.
   enum CacheKind: Sendable {
     case persistent(PersistentCacheSettings)
     case memory(MemoryCacheSettings)
@@ -58,8 +58,8 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
 
   var values: Values { guarded.withLock { $0 } }
 
-  /// The server's host name, with a port after a colon if it is not the usual one. Stops the
-  /// program when empty.
+  /// The host name of the server, followed by a colon and the port if that is not the default port. An empty
+  /// host stops the program.
   open var host: String {
     get { values.host }
     set {
@@ -68,20 +68,20 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
     }
   }
 
-  /// Whether the connection is encrypted; true unless set.
+  /// Whether the connection uses TLS; true by default.
   open var isSSLEnabled: Bool {
     get { values.isSSLEnabled }
     set { guarded.withLock { $0.isSSLEnabled = newValue } }
   }
 
-  /// The queue on which the app is called back; the main queue unless set.
+  /// The queue on which callbacks are called; by default the main queue.
   open var dispatchQueue: DispatchQueue {
     get { values.dispatchQueue }
     set { guarded.withLock { $0.dispatchQueue = newValue } }
   }
 
-  /// How the local cache is kept; on disk by default, see ``PersistentCacheSettings``. An instance stops the program for
-  /// settings that change ``isPersistenceEnabled`` or ``cacheSizeBytes`` too.
+  /// The settings of the local cache; by default ``PersistentCacheSettings``. If the app also changes
+  /// ``isPersistenceEnabled`` or ``cacheSizeBytes``, the instance stops the program.
   open var cacheSettings: any LocalCacheSettings & NSObjectProtocol {
     get { values.cache.object }
     set {
@@ -89,12 +89,12 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
       case let settings as PersistentCacheSettings:
         guarded.withLock { $0.chosenCache = .persistent(settings) }
       case let settings as MemoryCacheSettings: guarded.withLock { $0.chosenCache = .memory(settings) }
-      default: failInvalidArgument("cacheSettings takes PersistentCacheSettings or MemoryCacheSettings")
+      default: failInvalidArgument("cacheSettings must be PersistentCacheSettings or MemoryCacheSettings")
       }
     }
   }
 
-  /// Whether the cache is on disk; true unless set. Deprecated: use ``cacheSettings``.
+  /// Whether the cache is on disk; true by default. Deprecated: use ``cacheSettings``.
   open var isPersistenceEnabled: Bool {
     get { values.isPersistenceEnabled }
     set { guarded.withLock { $0.isPersistenceEnabled = newValue } }
@@ -110,7 +110,7 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
     }
   }
 
-  /// A copy that does not change with the original.
+  /// A copy that does not change with this object.
   open func copy(with zone: NSZone? = nil) -> Any { FirestoreSettings(values) }
 
   /// Whether all settings are equal.
@@ -122,7 +122,7 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
       && own.cache.object.isEqual(other.cache.object)
   }
 
-  /// Hashes host and encryption.
+  /// Hashes the host and whether TLS is used.
   open override var hash: Int {
     var hasher = Hasher()
     let own = values

@@ -1,15 +1,15 @@
-// The errors of the cache on disk, which an app receives through ``Firestore/persistenceErrorHandler``.
+// The errors of the cache on disk. The app receives them through ``Firestore/persistenceErrorHandler``.
 
 import Foundation
 import Locking
 
-/// The domain of the errors of the cache on disk. Their codes are those of ``FirestorePersistenceErrorCode``.
+/// The domain of the errors of the cache on disk. The codes are those of ``FirestorePersistenceErrorCode``.
 public let FirestorePersistenceErrorDomain = "com.firebase.firestore.persistence"
 
 /// The code of an error of the cache on disk.
 public enum FirestorePersistenceErrorCode: Int, Sendable {
-  /// The file was damaged, was not a cache, or had an unknown version. It was moved to `damaged.sqlite`, and an empty cache
-  /// replaced it. Writes that the server had not acknowledged are lost.
+  /// The file was damaged, was not a cache, or had an unknown version. The SDK moved it to `damaged.sqlite`
+  /// and created an empty cache. Writes that the server had not acknowledged are lost.
   case damaged = 1
   /// Another process uses the cache. This instance keeps its cache in memory.
   case inUse = 2
@@ -26,9 +26,10 @@ extension Firestore {
 
   /// Receives the failures of the cache on disk, on the queue of the settings.
   ///
-  /// The errors are in ``FirestorePersistenceErrorDomain``, and their codes are those of ``FirestorePersistenceErrorCode``.
-  /// The instance continues after each. Set the handler before the first use of the instance to receive the errors of the
-  /// start; ``persistenceError`` keeps the last error.
+  /// The errors are in ``FirestorePersistenceErrorDomain``, and their codes are those of
+  /// ``FirestorePersistenceErrorCode``. The instance continues after each error. To receive errors that
+  /// happen at the start, the app sets the handler before the first use of the instance. ``persistenceError``
+  /// is the last error.
   ///
   /// ```swift
   /// db.persistenceErrorHandler = { error in
@@ -40,7 +41,7 @@ extension Firestore {
     set { observedCache.withLock { $0.handler = newValue } }
   }
 
-  /// The failures of the cache as the app sees them.
+  /// The last failure of the cache, and the app's handler of failures.
   struct ObservedCache: Sendable {
     var error: NSError?
     var handler: (@Sendable (any Error) -> Void)?

@@ -1,14 +1,14 @@
-// The path of a field, for apps.
+// A field path: the path of a field in a document.
 
 import FirestoreModel
 public import Foundation
 
-/// The path of a field: one name for each map on the way. Dots in a name are part of it.
+/// The path of a field: one name for each nested map. A dot in a name does not separate names.
 open class FieldPath: NSObject, NSCopying, @unchecked Sendable {
   // SAFETY: constants only.
   let path: ModelFieldPath
 
-  /// Makes a path. Stops the program when there are no names or one is empty.
+  /// Makes a path. Stops the program if there are no names or a name is empty.
   public init(_ fieldNames: [String]) {
     guard let path = ModelFieldPath(segments: fieldNames) else {
       failInvalidArgument(
@@ -19,10 +19,10 @@ open class FieldPath: NSObject, NSCopying, @unchecked Sendable {
 
   init(_ path: ModelFieldPath) { self.path = path }
 
-  /// The document's own ID, for filters, orders and cursors.
+  /// The ID of the document, for filters, orders and cursors.
   public class func documentID() -> FieldPath { FieldPath(.documentID) }
 
-  /// A path in dotted form, `a.b`. Stops the program for names that need a `FieldPath`.
+  /// Parses a path in dotted form, such as `a.b`. Stops the program for names that need a `FieldPath`.
   static func parse(_ dotted: String) -> ModelFieldPath {
     if dotted.utf8.contains(where: { "~*/[]".utf8.contains($0) }) {
       failInvalidArgument("Invalid field path (\(dotted)). Paths must not contain '~', '*', '/', '[', or ']'")
@@ -36,7 +36,7 @@ open class FieldPath: NSObject, NSCopying, @unchecked Sendable {
     return path
   }
 
-  /// A path given as a dotted string or as a `FieldPath`.
+  /// Converts a dotted string or a `FieldPath` to a path.
   static func parse(_ key: Any, in call: String) -> ModelFieldPath {
     switch key {
     case let string as String: return parse(string)
@@ -44,11 +44,11 @@ open class FieldPath: NSObject, NSCopying, @unchecked Sendable {
     case let hashable as AnyHashable where hashable.base is String || hashable.base is FieldPath:
       return parse(hashable.base, in: call)
     default:
-      failInvalidArgument("\(call) takes field names as Strings or FieldPaths, not \(type(of: key))")
+      failInvalidArgument("\(call) accepts field names as Strings or FieldPaths, not \(type(of: key))")
     }
   }
 
-  /// The path itself, which never changes.
+  /// Returns the path itself, because it never changes.
   open func copy(with zone: NSZone? = nil) -> Any { self }
   /// Whether all names are equal.
   open override func isEqual(_ object: Any?) -> Bool { (object as? FieldPath)?.path == path }

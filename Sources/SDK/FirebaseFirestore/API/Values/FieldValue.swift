@@ -1,9 +1,9 @@
-// Field values that the server computes.
+// Field values: sentinels for values that the server computes.
 
 import FirestoreModel
 public import Foundation
 
-/// A sentinel that makes the server transform a field.
+/// A sentinel in a write. The server replaces it by a computed value.
 open class FieldValue: NSObject, Encodable, @unchecked Sendable {
   // SAFETY: constants of Sendable types only.
   enum Kind: Sendable {
@@ -21,10 +21,10 @@ open class FieldValue: NSObject, Encodable, @unchecked Sendable {
   private static let deletion = FieldValue(.delete)
   private static let timestamp = FieldValue(.serverTimestamp)
 
-  /// Removes the field; for `updateData` and merges.
+  /// Removes the field. Allowed in `updateData` and in merges.
   open class func delete() -> FieldValue { deletion }
 
-  /// The server's time when it commits the write.
+  /// Sets the field to the server's time of the commit.
   open class func serverTimestamp() -> FieldValue { timestamp }
 
   /// Appends the elements that the array does not contain; replaces a value that is not an array.
@@ -44,27 +44,27 @@ open class FieldValue: NSObject, Encodable, @unchecked Sendable {
   /// Adds an integer to the field; replaces a value that is not a number. Integer sums saturate.
   open class func increment(_ l: Int64) -> FieldValue { FieldValue(.number(.increment(.integer(l)))) }
 
-  /// Keeps the lesser of the field and a number.
+  /// Sets the field to the lesser of its value and a number.
   @_disfavoredOverload
   open class func minimum(_ d: Double) -> FieldValue { FieldValue(.number(.minimum(.double(d)))) }
 
-  /// Keeps the lesser of the field and an integer.
+  /// Sets the field to the lesser of its value and an integer.
   open class func minimum(_ l: Int64) -> FieldValue { FieldValue(.number(.minimum(.integer(l)))) }
 
-  /// Keeps the greater of the field and a number.
+  /// Sets the field to the greater of its value and a number.
   @_disfavoredOverload
   open class func maximum(_ d: Double) -> FieldValue { FieldValue(.number(.maximum(.double(d)))) }
 
-  /// Keeps the greater of the field and an integer.
+  /// Sets the field to the greater of its value and an integer.
   open class func maximum(_ l: Int64) -> FieldValue { FieldValue(.number(.maximum(.integer(l)))) }
 
-  /// Always fails: only Firestore's own encoder can store a field value.
+  /// Always throws, because only Firestore's encoder can encode a field value.
   open func encode(to encoder: any Swift.Encoder) throws {
     throw FirestoreEncodingError.encodingIsNotSupported(
       "FieldValue can only be encoded with Firestore.Encoder.")
   }
 
-  /// The method by which the value was made, for messages.
+  /// The name of the method that made the value, for messages.
   var methodName: String {
     switch kind {
     case .delete: "FieldValue.delete()"

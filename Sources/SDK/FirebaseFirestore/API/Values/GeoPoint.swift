@@ -1,4 +1,4 @@
-// A geo point, for apps.
+// A geo point: a location on Earth, stored in a field.
 
 import FirestoreModel
 public import Foundation
@@ -11,7 +11,7 @@ open class GeoPoint: NSObject, NSCopying, @unchecked Sendable, Codable {
   /// Degrees east of Greenwich, -180 to 180.
   public let longitude: Double
 
-  /// Makes a point. Stops the program when a coordinate is out of range.
+  /// Makes a point. Stops the program if a coordinate is out of range.
   public init(latitude: Double, longitude: Double) {
     if !(latitude >= -90 && latitude <= 90) {
       failInvalidArgument("GeoPoint requires a latitude value in the range of [-90, 90], but was \(latitude)")
@@ -31,7 +31,7 @@ open class GeoPoint: NSObject, NSCopying, @unchecked Sendable, Codable {
 
   private enum CodingKeys: String, CodingKey { case latitude, longitude }
 
-  /// Reads the keys `latitude` and `longitude`, for coders other than Firestore's own.
+  /// Decodes the keys `latitude` and `longitude`, for decoders other than Firestore's.
   public required init(from decoder: any Swift.Decoder) throws {
     let container = try decoder.container(keyedBy: CodingKeys.self)
     let point = ModelGeoPoint(
@@ -39,20 +39,21 @@ open class GeoPoint: NSObject, NSCopying, @unchecked Sendable, Codable {
       longitude: try container.decode(Double.self, forKey: .longitude))
     guard point.isInRange else {
       throw DecodingError.dataCorrupted(
-        DecodingError.Context(codingPath: decoder.codingPath, debugDescription: "Not a place on Earth."))
+        DecodingError.Context(
+          codingPath: decoder.codingPath, debugDescription: "The coordinates are out of range."))
     }
     latitude = point.latitude
     longitude = point.longitude
   }
 
-  /// Writes the keys `latitude` and `longitude`, for coders other than Firestore's own.
+  /// Encodes the keys `latitude` and `longitude`, for encoders other than Firestore's.
   public func encode(to encoder: any Swift.Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(latitude, forKey: .latitude)
     try container.encode(longitude, forKey: .longitude)
   }
 
-  /// The point itself, which never changes.
+  /// Returns the point itself, because it never changes.
   open func copy(with zone: NSZone? = nil) -> Any { self }
 
   /// Whether both coordinates are equal.

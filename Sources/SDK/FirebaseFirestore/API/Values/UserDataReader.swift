@@ -1,7 +1,8 @@
-// Reads the data of the app into the model's values.
+// Converts the data that an app writes to values of the model.
 //
-// Invariant: the values can be stored: no nested arrays, no reserved names, no references to other databases. Other
-// data stops the program with a message that names the field, since the methods that take data do not throw.
+// Invariant: the server can store the values. They contain no nested arrays, reserved names or references to
+// other databases. Other data stops the program with a message that names the field, because the methods that
+// take data do not throw.
 
 import FirebaseCore
 import FirebaseSharedSwift
@@ -11,18 +12,18 @@ import Foundation
 /// Field values and transforms of one write.
 struct ParsedFields {
   var fields = MapValue()
-  /// The fields that the write changes, in the order of the data, without transforms.
+  /// The fields that the write changes, in the order of the data. Fields with transforms are not included.
   var mask: [ModelFieldPath] = []
   var transforms: [FieldTransform] = []
 }
 
 struct UserDataReader {
-  /// The use of the data, which decides the permitted sentinels.
+  /// The purpose of the data. It determines which sentinels are allowed.
   enum Purpose: Equatable {
     case set
     case mergeSet
     case update
-    /// A query's operand or an array transform's element: no sentinels.
+    /// An operand of a query or an element of an array transform. No sentinels are allowed.
     case argument(String)
   }
 
@@ -43,7 +44,7 @@ struct UserDataReader {
     return reader.parsed
   }
 
-  /// Data to be merged; nil merges every field that is given.
+  /// Converts data for a merge. If `fields` is nil, every field of the data is merged.
   static func merge(_ data: [String: Any], only fields: [Any]?, in database: DatabaseName) -> ParsedFields {
     var reader = UserDataReader(database, .mergeSet)
     reader.parsed.fields = reader.map(data, at: nil, inArray: false)
@@ -72,7 +73,7 @@ struct UserDataReader {
     var paths: [ModelFieldPath] = []
     var entries: [(ModelFieldPath, Any)] = []
     for (key, value) in data { entries.append((FieldPath.parse(key, in: "updateData(_:)"), value)) }
-    // Dictionaries are unordered; a fixed order makes the requests of equal calls equal.
+    // Dictionaries are unordered. A fixed order makes equal calls send equal requests.
     entries.sort { $0.0 < $1.0 }
     for (path, value) in entries {
       if let clash = paths.first(where: { path.hasPrefix($0) }) {
@@ -81,7 +82,7 @@ struct UserDataReader {
       paths.append(path)
       for name in path.segments { UserDataReader.check(name: name) }
       if let sentinel = unwrapped(value) as? FieldValue {
-        reader.note(sentinel, at: path, inArray: false, isTopLevel: true)
+        reader.recordSentinel(sentinel, at: path, inArray: false, isTopLevel: true)
         continue
       }
       if let value = reader.value(value, at: path, inArray: false) {
@@ -92,22 +93,22 @@ struct UserDataReader {
     return reader.parsed
   }
 
-  /// A query's operand or cursor value.
+  /// Converts a query's operand or cursor value.
   static func argument(_ value: Any, of call: String, in database: DatabaseName) -> Value {
     var reader = UserDataReader(database, .argument(call))
     guard let value = reader.value(value, at: nil, inArray: false) else {
-      failInvalidArgument("\(call) takes no FieldValue sentinels")
+      failInvalidArgument("\(call) does not accept FieldValue sentinels")
     }
     return value
   }
 
-  /// The elements of an array transform.
+  /// Converts the elements of an array transform.
   static func elements(_ elements: [Any], of call: String) -> [Value] {
     var reader = UserDataReader(nil, .argument(call))
     return elements.map { element in
       if unwrapped(element) is [Any] { failInvalidArgument("Nested arrays are not supported") }
       guard let value = reader.value(element, at: nil, inArray: true) else {
-        failInvalidArgument("\(call) takes no FieldValue sentinels")
+        failInvalidArgument("\(call) does not accept FieldValue sentinels")
       }
       return value
     }
@@ -136,7 +137,7 @@ struct UserDataReader {
         entries.append(MapValue.Entry(key: name, value: value))
         if purpose == .mergeSet, !inArray {
           if case .map(let map) = value {
-            // A map that the app passed empty is a leaf. A map whose members were all sentinels is not.
+            // An empty map in the app's data is a leaf. A map whose members were all sentinels is not a leaf.
             if map.isEmpty, UserDataReader.isEmptyMap(raw) { parsed.mask.append(child) }
           } else {
             parsed.mask.append(child)
@@ -151,13 +152,13 @@ struct UserDataReader {
     (unwrapped(raw) as? [AnyHashable: Any])?.isEmpty ?? false
   }
 
-  /// Reads one value; nil for a sentinel, which is recorded instead.
+  /// Converts one value. For a sentinel it records the sentinel and returns nil.
   private mutating func value(_ raw: Any, at path: ModelFieldPath?, inArray: Bool) -> Value? {
     let raw = UserDataReader.unwrapped(raw)
     if let scalar = scalar(raw, at: path) { return scalar }
     switch raw {
     case let sentinel as FieldValue:
-      note(sentinel, at: path, inArray: inArray, isTopLevel: path?.count == 1)
+      recordSentinel(sentinel, at: path, inArray: inArray, isTopLevel: path?.count == 1)
       return nil
     case let data as [String: Any]: return .map(map(data, at: path, inArray: inArray))
     case let data as [AnyHashable: Any]:
@@ -181,7 +182,7 @@ struct UserDataReader {
     .array(
       list.map { element in
         let element = UserDataReader.unwrapped(element)
-        // A map inside an array may contain arrays, and so may the list of an `in` filter.
+        // A map inside an array may contain arrays. The list of an `in` filter may contain arrays too.
         if element is [Any], !isOperandList(path, inArray) {
           failInvalidArgument("Nested arrays are not supported")
         }
@@ -229,7 +230,7 @@ struct UserDataReader {
     return .integer(number.int64Value)
   }
 
-  private mutating func note(
+  private mutating func recordSentinel(
     _ sentinel: FieldValue, at path: ModelFieldPath?, inArray: Bool, isTopLevel: Bool
   ) {
     let name = sentinel.methodName
@@ -257,14 +258,14 @@ struct UserDataReader {
     }
   }
 
-  /// The value inside an optional that is hidden in an `Any`; none is null.
+  /// Unwraps an optional that is inside an `Any`. An empty optional becomes null.
   static func unwrapped(_ value: Any) -> Any {
     if let optional = value as? any HiddenOptional { return optional.content.map(unwrapped) ?? NSNull() }
     return value
   }
 }
 
-/// An optional that may be inside an `Any`, where `nil` does not mean null.
+/// An optional inside an `Any`. Comparing such an `Any` with nil does not detect an empty optional.
 private protocol HiddenOptional {
   var content: Any? { get }
 }

@@ -1,7 +1,7 @@
-// Writes the model's values as data for the app.
+// Converts values of the model to data for the app.
 //
-// Invariant: every number is an NSNumber, at every depth, so that `as? Int` and `as? Double` behave on Linux as on
-// Apple's platforms.
+// Invariant: every number is an NSNumber, at every depth, so that `as? Int` and `as? Double` behave on Linux
+// as they do on Apple's platforms.
 
 import FirebaseCore
 import FirestoreModel
@@ -42,7 +42,7 @@ struct UserDataWriter {
   }
 
   private func timestamp(_ time: ModelTimestamp) -> Any {
-    // Values from the network may be out of the app's range; they must not stop the program.
+    // A value from the server may be outside the app's range. It must not stop the program.
     let time = min(max(time, .minimum), .maximum)
     return Timestamp(seconds: time.seconds, nanoseconds: min(max(time.nanoseconds, 0), 999_999_999))
   }
@@ -51,7 +51,7 @@ struct UserDataWriter {
     if name.database != firestore.databaseName {
       FirestoreLog.warning(
         "I-FST000004",
-        "A document reference points into another database (\(name.database)), which is not supported."
+        "A document reference refers to another database (\(name.database)), which is not supported."
           + " It is treated as a reference within the current database.")
     }
     let local = DocumentName(database: firestore.databaseName, path: name.path) ?? name

@@ -1,4 +1,4 @@
-// A vector value, for apps.
+// A vector value: an array of doubles, stored in a field.
 
 public import Foundation
 
@@ -13,12 +13,12 @@ open class VectorValue: NSObject, @unchecked Sendable, Codable {
 
   private enum CodingKeys: String, CodingKey { case array }
 
-  /// Reads the key `array`, for coders other than Firestore's own.
+  /// Decodes the key `array`, for decoders other than Firestore's.
   public required init(from decoder: any Swift.Decoder) throws {
     array = try decoder.container(keyedBy: CodingKeys.self).decode([Double].self, forKey: .array)
   }
 
-  /// Writes the key `array`, for coders other than Firestore's own.
+  /// Encodes the key `array`, for encoders other than Firestore's.
   public func encode(to encoder: any Swift.Encoder) throws {
     var container = encoder.container(keyedBy: CodingKeys.self)
     try container.encode(array, forKey: .array)

@@ -1,13 +1,13 @@
-// A transaction for its block, and the runner that repeats it.
+// A transaction, as its block sees it, and the runner that runs the block again after a conflict.
 
 import FirebaseCore
 import FirestoreModel
 public import Foundation
 import Locking
 
-/// Reads and writes that are applied atomically, on data that no other client changed meanwhile.
+/// Reads and writes that are applied atomically, if no other client has changed the documents that were read.
 ///
-/// All reads come before all writes. The block may run several times.
+/// All reads precede all writes. The block may run several times.
 open class Transaction: NSObject, @unchecked Sendable {
   // SAFETY: constants of Sendable types only.
   private let firestore: Firestore
@@ -36,7 +36,7 @@ open class Transaction: NSObject, @unchecked Sendable {
     add(.set(data, document.name), document)
   }
 
-  /// Replaces a document, or merges into it, when the transaction commits.
+  /// Replaces a document, or merges the data into it, when the transaction commits.
   @discardableResult
   open func setData(
     _ data: [String: Any], forDocument document: DocumentReference, merge: Bool
@@ -66,7 +66,7 @@ open class Transaction: NSObject, @unchecked Sendable {
     add(Write(.delete(document.name)), document)
   }
 
-  /// Reads a document from the server, blocking the transaction's own thread.
+  /// Reads a document from the server. It blocks the thread on which the block runs.
   ///
   /// - Throws: `unavailable` while the server cannot be reached; `invalidArgument` after a write.
   @discardableResult
@@ -74,7 +74,7 @@ open class Transaction: NSObject, @unchecked Sendable {
     if document.firestore !== firestore {
       failInvalidArgument("Provided document reference is from a different Firestore instance.")
     }
-    if let error = attempt.withLock({ $0.mayRead() }) { throw error.object }
+    if let error = attempt.withLock({ $0.readError() }) { throw error.object }
     let answer = Guarded<Result<[CachedDocument], FirestoreError>?>(nil)
     let done = DispatchSemaphore(value: 0)
     client.datastore.documents([document.name]) { result in
@@ -84,23 +84,25 @@ open class Transaction: NSObject, @unchecked Sendable {
     done.wait()
     switch answer.withLock({ $0 }) {
     case .success(let documents)?:
-      guard let read = documents.first else { throw FirestoreError.internalError("No answer.").object }
-      if let error = attempt.withLock({ $0.note(read) }) { throw error.object }
+      guard let read = documents.first else {
+        throw FirestoreError.internalError("The server sent no documents.").object
+      }
+      if let error = attempt.withLock({ $0.recordRead(read) }) { throw error.object }
       return DocumentSnapshot(
         name: document.name, document: read, firestore: firestore,
         metadata: SnapshotMetadata(hasPendingWrites: false, isFromCache: false))
     case .failure(let error)?: throw error.object
-    case nil: throw FirestoreError.internalError("No answer.").object
+    case nil: throw FirestoreError.internalError("The read ended without a result.").object
     }
   }
 }
 
-/// How a transaction is attempted.
+/// The options of a transaction.
 open class TransactionOptions: NSObject, NSCopying, @unchecked Sendable {
   // Safe to share: the state is behind a lock.
   private let attempts = Guarded(5)
 
-  /// Five attempts.
+  /// The default options: at most five attempts.
   public override init() {}
 
   /// The maximum number of attempts. Stops the program for a number below 1.
@@ -112,19 +114,19 @@ open class TransactionOptions: NSObject, NSCopying, @unchecked Sendable {
     }
   }
 
-  /// A copy that does not change with the original.
+  /// A copy that does not change with this object.
   open func copy(with zone: NSZone? = nil) -> Any {
     let copy = TransactionOptions()
     copy.maxAttempts = maxAttempts
     return copy
   }
 
-  /// Whether the number of attempts is the same.
+  /// Whether the maximum number of attempts is the same.
   open override func isEqual(_ object: Any?) -> Bool {
     (object as? TransactionOptions)?.maxAttempts == maxAttempts
   }
 
-  /// Hashes the number of attempts.
+  /// Hashes the maximum number of attempts.
   open override var hash: Int { maxAttempts }
 }
 
@@ -135,7 +137,7 @@ final class TransactionRunner: Sendable {
   private static let queue = DispatchQueue(label: "firestore.transactions", attributes: .concurrent)
 
   private let firestore: Firestore
-  /// Retained, since the instance may be terminated while a transaction is running.
+  /// Retained, because the instance may be terminated while a transaction is running.
   private let client: FirestoreClient
   private let block: AppClosure<Block>
   private let completion: @Sendable (AppClosure<Any?>, (any Error)?) -> Void
@@ -163,15 +165,15 @@ final class TransactionRunner: Sendable {
       if let error {
         let isFirestoreError = error.domain == FirestoreErrorDomain
         let code = StatusCode(rawValue: Int32(clamping: error.code))
-        let canRetry = isFirestoreError && FirestoreError(code, "").allowsAnotherAttempt
-        return canRetry ? again(attemptsLeft, error) : finish(nil, error)
+        let canRetry = isFirestoreError && FirestoreError(code, "").isRetryable
+        return canRetry ? retry(attemptsLeft, error) : finish(nil, error)
       }
       client.datastore.commit(state.commit) { [self] failure in
         guard let failure else { return finish(value, nil) }
-        if hasEnded, !failure.showsUnappliedCommit {
+        if hasEnded, !failure.meansUnappliedCommit {
           finish(nil, Continuations.unknownOutcome.object)
-        } else if failure.allowsAnotherAttempt {
-          again(attemptsLeft, failure.object)
+        } else if failure.isRetryable {
+          retry(attemptsLeft, failure.object)
         } else {
           finish(nil, failure.object)
         }
@@ -181,7 +183,7 @@ final class TransactionRunner: Sendable {
 
   private var hasEnded: Bool { client.hasEnded.withLock { $0 } }
 
-  private func again(_ attemptsLeft: Int, _ error: NSError) {
+  private func retry(_ attemptsLeft: Int, _ error: NSError) {
     if hasEnded {
       finish(nil, FirestoreClient.terminated.object)
     } else if attemptsLeft > 1 {

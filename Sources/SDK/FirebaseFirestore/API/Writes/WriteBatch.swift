@@ -1,11 +1,11 @@
-// A batch of writes that apply atomically.
+// A write batch: writes that are applied atomically.
 
 import FirebaseCore
 import FirestoreModel
 public import Foundation
 import Locking
 
-/// Writes that are applied atomically. Works offline, as single writes do.
+/// Writes that are applied atomically. As with single writes, a batch may be committed while offline.
 open class WriteBatch: NSObject, @unchecked Sendable {
   // SAFETY: constants of Sendable types only.
   private struct State {
@@ -36,7 +36,7 @@ open class WriteBatch: NSObject, @unchecked Sendable {
     add(.set(data, document.name), document)
   }
 
-  /// Replaces a document or merges into it.
+  /// Replaces a document, or merges the data into it.
   @discardableResult
   open func setData(
     _ data: [String: Any], forDocument document: DocumentReference, merge: Bool
@@ -64,7 +64,7 @@ open class WriteBatch: NSObject, @unchecked Sendable {
     add(Write(.delete(document.name)), document)
   }
 
-  private func take() -> [Write] {
+  private func takeWrites() -> [Write] {
     let (writes, wasCommitted) = state.withLock { state in
       defer { state.isCommitted = true }
       return (state.writes, state.isCommitted)
@@ -73,15 +73,15 @@ open class WriteBatch: NSObject, @unchecked Sendable {
     return writes
   }
 
-  /// Commits the batch. Stops the program when called twice.
+  /// Commits the batch. A second call stops the program.
   open func commit() { commit(completion: nil) }
 
-  /// Commits the batch; the completion is called when the server has accepted or rejected all of it.
+  /// Commits the batch. The completion is called when the server has accepted or rejected all writes.
   @preconcurrency
   open func commit(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
-    firestore.write(take(), completion: completion)
+    firestore.write(takeWrites(), completion: completion)
   }
 
-  /// Commits the batch; returns when the server has accepted all of it.
-  open func commit() async throws { try await firestore.write(take()) }
+  /// Commits the batch, and waits until the server has accepted all writes.
+  open func commit() async throws { try await firestore.write(takeWrites()) }
 }

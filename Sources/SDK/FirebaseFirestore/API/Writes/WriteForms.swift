@@ -1,4 +1,4 @@
-// The forms of writes: setData, merges, updateData and verification as the model's writes.
+// Converts the forms of writes to writes of the model: setting data, merging data and updating data.
 
 import FirestoreModel
 import Foundation
@@ -10,14 +10,14 @@ extension Write {
     return Write(.update(name, fields: parsed.fields), transforms: parsed.transforms)
   }
 
-  /// Merges all given fields, or the named ones. An empty mask is sent too, so that the document is not
-  /// replaced.
+  /// Merges all fields of the data, or the named fields. The write has a mask even if the mask is empty, so
+  /// that the server does not replace the document.
   static func merge(_ data: [String: Any], _ fields: [Any]?, _ name: DocumentName) -> Write {
     let parsed = UserDataReader.merge(data, only: fields, in: name.database)
     return Write(.update(name, fields: parsed.fields), mask: parsed.mask, transforms: parsed.transforms)
   }
 
-  /// Changes fields of a document that has to exist.
+  /// Changes fields of an existing document.
   static func patch(_ data: [AnyHashable: Any], _ name: DocumentName) -> Write {
     let parsed = UserDataReader.update(data, in: name.database)
     return Write(

@@ -1,17 +1,17 @@
-// A failure of the cache on disk as a whole, which is logged and which the app receives.
+// A failure of the complete cache on disk. It is logged, and the app receives it.
 //
-// Failures of one operation are `PersistenceFailure`; these concern the file.
+// A `PersistenceFailure` is the failure of one operation.
 
 import Foundation
 
-/// Why the cache on disk is not what the app expects.
+/// A failure of the cache on disk.
 enum CacheFailure: Sendable {
   /// Another process uses the cache.
   case inUse(CacheFolderError)
   /// The file cannot be opened.
   case unusable(String)
-  /// The file was damaged, and was moved.
-  case damaged(reason: String, place: URL)
+  /// The file was damaged, and was moved to `url`.
+  case damaged(reason: String, url: URL)
   /// The file could not be synced to the disk.
   case unsynced(FailedSync)
 
@@ -32,16 +32,16 @@ enum CacheFailure: Sendable {
     switch self {
     case .inUse(let error): "The cache on disk cannot be opened: \(error). \(CacheFailure.inMemory)"
     case .unusable(let reason): "The cache on disk cannot be opened: \(reason). \(CacheFailure.inMemory)"
-    case .damaged(let reason, let place):
-      "The cache is damaged (\(reason)). It was moved to \(place.path), and an empty cache takes its place. Cached"
+    case .damaged(let reason, let url):
+      "The cache is damaged (\(reason)). It was moved to \(url.path), and an empty cache replaces it. Cached"
         + " documents are read again; writes that were not acknowledged are lost."
     case .unsynced(let failure):
-      "The cache could not be synced to the disk (\(failure)). It moves to a new file. Until that succeeds, a power cut"
+      "The cache could not be synced to the disk (\(failure)). It is copied to a new file. Until that succeeds, a power cut"
         + " loses the writes that were not acknowledged."
     }
   }
 
-  /// The code in the log.
+  /// The failure's code in the log.
   private var logCode: String {
     switch self {
     case .inUse, .unusable: "I-FST000008"
@@ -53,7 +53,7 @@ enum CacheFailure: Sendable {
   /// Writes the failure to the log.
   func log() { FirestoreLog.error(logCode, text) }
 
-  /// The failure as the app receives it.
+  /// The error that the app receives.
   var error: NSError {
     let code: FirestorePersistenceErrorCode =
       switch self {
@@ -70,8 +70,8 @@ enum CacheFailure: Sendable {
 
 /// Receives the events of a cache on disk.
 struct CacheObserver: Sendable {
-  /// Called with each failure, on the queue of the client.
+  /// Called with each failure, on the client's queue.
   var failed: @Sendable (CacheFailure) -> Void = { $0.log() }
-  /// Called when the cache must be repaired after a failed sync, on any thread.
+  /// Called on any thread when a sync has failed and the cache must be copied to a new file.
   var syncFailed: @Sendable () -> Void = {}
 }

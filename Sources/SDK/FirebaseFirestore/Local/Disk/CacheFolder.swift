@@ -1,10 +1,10 @@
-// The folder with the cache of one database of one app.
+// The cache folder: the folder with the cache of one database of one app.
 //
-// On Linux it lies below the user's data directory: `$XDG_DATA_HOME`, or `~/.local/share`. On Apple's systems it lies
-// below Application Support. Only its owner can read it.
+// On Linux it is below the user's data directory: `$XDG_DATA_HOME`, or `~/.local/share`. On Apple's platforms
+// it is below Application Support. Only its owner can read it.
 //
-// Invariant: at most one client of one process uses a folder. The lock of a process that was killed is released by the
-// system.
+// Invariant: at most one client of one process uses a folder. If a process is killed, the system releases its
+// lock.
 
 import FirestoreModel
 import Foundation
@@ -18,7 +18,7 @@ import Locking
   import Musl
 #endif
 
-/// Why a folder cannot be used.
+/// The reason why a folder cannot be used.
 enum CacheFolderError: Error, CustomStringConvertible {
   case inUse(URL)
   case unusable(URL, String)
@@ -42,8 +42,8 @@ final class CacheFolder: Sendable {
   /// The database file.
   var file: URL { url.appendingPathComponent("cache.sqlite") }
 
-  /// The place of a database's cache.
-  static func place(app: String, appID: String, database: DatabaseName) -> URL {
+  /// The URL of the folder for a database's cache.
+  static func folder(app: String, appID: String, database: DatabaseName) -> URL {
     root.appendingPathComponent("firestore", isDirectory: true)
       .appendingPathComponent(escape(appID.isEmpty ? app : "\(app)-\(appID)"), isDirectory: true)
       .appendingPathComponent(escape("\(database.project).\(database.database)"), isDirectory: true)
@@ -62,14 +62,15 @@ final class CacheFolder: Sendable {
     #endif
   }
 
-  /// The name as one path component.
+  /// Encodes a name so that it is one path component.
   private static func escape(_ name: String) -> String {
     let allowed = CharacterSet.alphanumerics.union(CharacterSet(charactersIn: "-_.()"))
     let escaped = name.addingPercentEncoding(withAllowedCharacters: allowed) ?? name
     return escaped.hasPrefix(".") ? "%2E" + escaped.dropFirst() : escaped
   }
 
-  /// Locks a folder, which is created if it is missing. Waits for a client of this process that is about to release it.
+  /// Creates a folder if it is missing, and locks it. If another client of this process holds the lock, it
+  /// waits up to 30 seconds.
   ///
   /// - Throws: `CacheFolderError`.
   init(_ url: URL) throws {
@@ -83,7 +84,7 @@ final class CacheFolder: Sendable {
     do {
       descriptor = Guarded(try CacheFolder.lock(url))
     } catch {
-      CacheFolder.forget(path)
+      CacheFolder.markUnused(path)
       throw error
     }
   }
@@ -108,7 +109,7 @@ final class CacheFolder: Sendable {
     return descriptor
   }
 
-  /// Creates a folder with its parents, and writes their entries to the disk.
+  /// Creates a folder with its missing parents, and syncs their directory entries to the disk.
   private static func create(_ url: URL) throws {
     var created: [URL] = []
     var at = url.standardizedFileURL
@@ -122,7 +123,7 @@ final class CacheFolder: Sendable {
     for folder in created { try LogSync.sync(folder.deletingLastPathComponent()) }
   }
 
-  private static func forget(_ path: String) {
+  private static func markUnused(_ path: String) {
     used.withLock { _ = $0.remove(path) }
     used.broadcast()
   }
@@ -131,14 +132,14 @@ final class CacheFolder: Sendable {
   func release() {
     guard let descriptor = descriptor.withLock({ $0.take() }) else { return }
     close(descriptor)
-    CacheFolder.forget(url.standardizedFileURL.path)
+    CacheFolder.markUnused(url.standardizedFileURL.path)
   }
 
   deinit { release() }
 
   // MARK: Files
 
-  /// Renames the database file, in place of one that was renamed before. Returns its new name.
+  /// Renames the database file, and overwrites a file that was renamed earlier. Returns the new name.
   func quarantine() throws -> URL {
     let target = url.appendingPathComponent("damaged.sqlite")
     for suffix in ["", "-wal", "-shm"] {
@@ -151,7 +152,7 @@ final class CacheFolder: Sendable {
     return target
   }
 
-  /// Deletes the cache in a folder that no client uses. Returns the error, if any.
+  /// Deletes the cache in a folder that no client uses. Returns an error if it fails.
   static func clear(_ url: URL) -> FirestoreError? {
     guard FileManager.default.fileExists(atPath: url.path) else { return nil }
     do {

@@ -1,8 +1,9 @@
-// The replacement of a cache file: a copy that takes the place of the file whose log could not be synced.
+// The cache replacement: replaces a cache file by a copy, because the log of the file could not be synced.
 //
-// The old file and its log stay as they are until the copy is on the disk. Then the copy gets the suffix ".next", which
-// makes it the valid file; that is one step for the file system. Removing the old log and renaming the copy follow, at
-// the next start if the process ends before. docs/decisions/0037-failed-syncs-of-the-firestore-cache.md has the reasons.
+// The old file and its log stay unchanged until the copy is on the disk. Then the copy gets the suffix
+// ".next". This rename is atomic and makes the copy the valid file. Two steps follow: removing the old log
+// and renaming the copy. If the process ends before them, the next start performs them.
+// docs/decisions/0037-failed-syncs-of-the-firestore-cache.md has the reasons.
 //
 // Invariant: at every moment the disk has the old file with its log, or the complete copy.
 
@@ -25,7 +26,7 @@ struct CacheReplacement {
   private var incomplete: URL { URL(fileURLWithPath: file.path + ".new") }
   private var complete: URL { URL(fileURLWithPath: file.path + ".next") }
 
-  /// Writes a copy of the open cache to the disk. When it throws, the old file is still the valid one.
+  /// Writes a copy of the open cache to the disk. If it throws, the old file is still valid.
   ///
   /// - Throws: `FailedSync`, or the error of SQLite or of the file system.
   func write(from queue: DatabaseQueue) throws {
@@ -34,14 +35,15 @@ struct CacheReplacement {
       try copy(queue)
       try move(incomplete, to: complete)
     } catch {
-      // A part of a copy would occupy a disk that may be full.
+      // Removes a partial copy, because the disk may be full.
       removeIncomplete()
       throw error
     }
     do {
       try sync(file.deletingLastPathComponent())
     } catch {
-      // The old file stays in use, so that a start must not find the copy. A copy that cannot be removed is valid.
+      // The old file stays in use, so the next start must not find the copy. If the copy cannot be removed,
+      // it counts as valid.
       if unlink(complete.path) == 0 { throw error }
     }
   }
@@ -52,16 +54,16 @@ struct CacheReplacement {
         atPath: incomplete.path, contents: nil, attributes: [.posixPermissions: 0o600])
     else { throw FailedSync(description: "\(incomplete.path) cannot be created") }
     do {
-      // Reads the file's data as the process sees it, which includes data that the disk does not have.
+      // VACUUM reads the file's data as this process sees it, which includes data that is not on the disk.
       try queue.writeWithoutTransaction { try $0.execute(sql: "VACUUM INTO ?", arguments: [incomplete.path]) }
     } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-      // Elsewhere this code means damage.
+      // For other statements this code means damage.
       throw FailedSync(description: "the cache cannot be copied: \(error)")
     }
     try sync(incomplete)
   }
 
-  /// Puts a complete copy in the place of the file, and removes an incomplete one. The cache must be closed.
+  /// Moves a complete copy to the file's name, and removes an incomplete copy. The cache must be closed.
   func finish() throws {
     removeIncomplete()
     guard FileManager.default.fileExists(atPath: complete.path) else { return }

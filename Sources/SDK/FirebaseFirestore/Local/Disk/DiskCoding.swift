@@ -15,7 +15,7 @@ struct DamagedRow: Error, CustomStringConvertible {
 }
 
 extension Row {
-  /// The value of a column. Throws where `subscript` would stop the program.
+  /// The value of a column. It throws for values for which GRDB's subscripts would trap.
   func at<T: DatabaseValueConvertible & StatementColumnConvertible>(_ index: Int) throws -> T {
     try decode(T.self, atIndex: index)
   }
@@ -50,15 +50,15 @@ extension ResourcePath {
   var column: Data { description.column }
 }
 
-/// A write that could not be read again.
+/// A write that could not be decoded after it was encoded.
 struct UnstorableWrite: Error, CustomStringConvertible {
   let description: String
 }
 
-/// Writes of a batch or an overlay as a column.
+/// Encodes the writes of a batch or an overlay as a column.
 ///
-/// The names of their documents are not validated: the server rejects a write to an invalid name, and until then the
-/// write is queued and shown.
+/// The names of their documents are not validated. A write to an invalid name is queued and shown until the
+/// server rejects it.
 enum WriteColumn {
   /// Encodes writes.
   ///
@@ -95,7 +95,8 @@ enum WriteColumn {
       message.verify = valid
     case .transform, nil: return try Write(message)
     }
-    // By bytes: a combining character at the start of the path would join the slash before it.
+    // Splits by bytes, because a combining character at the start of the path would form one character with
+    // the preceding slash.
     let prefix = (root.description + "/").utf8
     let path = ResourcePath(splitting: String(Substring(text.utf8.dropFirst(prefix.count))))
     guard text.utf8.starts(with: prefix), let name = DocumentName(database: database, path: path) else {
@@ -113,10 +114,10 @@ enum WriteColumn {
 }
 
 extension CachedDocument {
-  /// The columns of a document in the order `columnNames`.
+  /// The columns of a document, in the order in which `init(_:from:name:)` reads them.
   static let columnNames = "kind, committed, version, created, read, fields"
 
-  /// The kind of the contents as a column; nil where nothing is known.
+  /// The kind of the contents as a column; nil if nothing is known about the document.
   var kindColumn: Int? {
     switch contents {
     case .none: nil
@@ -126,7 +127,7 @@ extension CachedDocument {
     }
   }
 
-  /// Reads a document from the columns of a row, the first of which is at `start`.
+  /// Reads a document from the columns of a row. The first of these columns is at `start`.
   init(_ row: Row, from start: Int, name: DocumentName) throws {
     self.init(name: name)
     switch try row.at(start) as Int {
@@ -143,7 +144,7 @@ extension CachedDocument {
 }
 
 extension Target {
-  /// The key of a target: the same bytes exactly for equal targets.
+  /// The key of a target. Two targets are equal if and only if their keys are equal.
   func column() throws -> Data {
     switch self {
     case .document(let name): return Data([1]) + name.path.column

@@ -1,14 +1,14 @@
-// The mutation queues and overlays of all users on disk.
+// Stores the mutation queues and overlays of all users on disk.
 
 import FirestoreModel
 import Foundation
 import GRDB
 
 extension DiskPersistence {
-  /// The user as a column; nobody is empty, since no user's id is.
+  /// The user ID as a column. It is empty if no user is signed in, because no user has an empty ID.
   private var userColumn: Data { (state.user ?? "").column }
 
-  func become(user: UserID) { state.user = user }
+  func switchUser(to user: UserID) { state.user = user }
 
   func addBatch(at time: ModelTimestamp, base: [Write], writes: [Write]) -> MutationBatch {
     let batch = MutationBatch(id: nextBatch, localWriteTime: time, baseWrites: base, writes: writes)
@@ -20,7 +20,7 @@ extension DiskPersistence {
       ])
       for name in batch.documents {
         try db.cachedStatement(sql: "INSERT INTO batch_documents VALUES (?, ?, ?, ?)").execute(arguments: [
-          userColumn, try numbering(name.collectionPath, in: db), name.id.column, batch.id,
+          userColumn, try assignedNumber(of: name.collectionPath, in: db), name.id.column, batch.id,
         ])
       }
     }
@@ -38,7 +38,7 @@ extension DiskPersistence {
         ])
       }
     }
-    for name in batch.documents { noteOrphan(name) }
+    for name in batch.documents { recordOrphan(name) }
   }
 
   private static let batchColumns = "SELECT number, time, base, writes FROM batches"
@@ -127,7 +127,8 @@ extension DiskPersistence {
     use { db in
       try db.cachedStatement(sql: "INSERT OR REPLACE INTO overlays VALUES (?, ?, ?, ?, ?)").execute(
         arguments: [
-          userColumn, try numbering(document.collectionPath, in: db), document.id.column, overlay.batch,
+          userColumn, try assignedNumber(of: document.collectionPath, in: db), document.id.column,
+          overlay.batch,
           try WriteColumn.encode([overlay.write]),
         ])
     }

@@ -1,4 +1,4 @@
-// The cached documents on disk, and their entries in the indexes.
+// Stores the cached documents and their index entries on disk.
 
 import FirestoreModel
 import FirestoreWire
@@ -49,10 +49,10 @@ extension DiskPersistence {
       let (document, fields) = DiskPersistence.readable(document)
       guard let kind = document.kindColumn else { return }
       let old = try row(of: document.name, in: db)
-      let collection = try numbering(document.name.collectionPath, in: db)
+      let collection = try assignedNumber(of: document.name.collectionPath, in: db)
       let values: StatementArguments = [
         kind, document.changes != .none, document.version.column, document.createTime.column,
-        document.readTime.column, fields, useOfGroup(),
+        document.readTime.column, fields, sequenceOfGroup(),
       ]
       let number: Int64
       if let old {
@@ -72,19 +72,20 @@ extension DiskPersistence {
     }
   }
 
-  /// A document as it can be read again, and its fields as a column.
+  /// Returns a document that can be decoded after it was stored, and its fields as a column.
   ///
-  /// A server can send results of transforms that nest too deeply with the fields around them. The contents are then
-  /// unknown until watch sends the document, instead of damage at the next read.
+  /// With results of transforms from the server, the fields may be nested too deeply for the decoder. The
+  /// contents are then stored as unknown until watch sends the document. Otherwise the next read would report
+  /// damage.
   private static func readable(_ document: CachedDocument) -> (CachedDocument, Data) {
     guard document.isFound else { return (document, Data()) }
     let bytes = DocumentCodec.encode(fields: document.fields)
-    // A document that the server or a bundle sent was decoded with a lower limit.
+    // A document that the server or a bundle sent was decoded with a lower limit, so it can be decoded again.
     guard document.hasPendingWrites, (try? DocumentCodec.decodeFields(bytes)) == nil else {
       return (document, Data(bytes))
     }
     var unknown = document
-    unknown.becomeUnknown(version: document.version)
+    unknown.setUnknown(version: document.version)
     return (unknown, Data())
   }
 
@@ -97,12 +98,12 @@ extension DiskPersistence {
     }
   }
 
-  /// Records that an orphaned document was in use until now. It stays until garbage collection.
-  func noteOrphan(_ name: DocumentName) {
+  /// Records that an orphaned document was used until now. Garbage collection removes it later.
+  func recordOrphan(_ name: DocumentName) {
     use { db in
       guard let collection = try number(of: name.collectionPath, in: db) else { return }
       try db.cachedStatement(sql: "UPDATE documents SET used = ? WHERE collection = ? AND id = ?").execute(
-        arguments: [useOfGroup(), collection, name.id.column])
+        arguments: [sequenceOfGroup(), collection, name.id.column])
     }
   }
 
@@ -147,7 +148,7 @@ extension DiskPersistence {
       arguments: [index, collection, Data(key), DiskPersistence.sortedID(name), document])
   }
 
-  /// The id of a document as bytes in the order of names.
+  /// The ID of a document as bytes that sort in the order of names.
   private static func sortedID(_ name: DocumentName) -> Data {
     var encoder = IndexKeyEncoder()
     encoder.append(segment: name.id)
@@ -190,7 +191,7 @@ extension DiskPersistence {
         arguments += [Data(end)]
       }
       sql += " ORDER BY e.key \(order), e.name \(order)"
-      // Not cached: `visit` may scan again.
+      // The statement is not cached, because `visit` may start another scan.
       let rows = try Row.fetchCursor(db.makeStatement(sql: sql), arguments: arguments)
       while let row = try rows.next() {
         let document = try CachedDocument(row, from: 2, name: try name(collection, row.at(1)))

@@ -1,4 +1,4 @@
-// The targets, bundles and named queries on disk, and the collection of garbage.
+// Stores the targets, bundles and named queries on disk, and collects garbage.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -24,7 +24,7 @@ extension DiskPersistence {
 
   func allocateTarget(_ target: Target) -> TargetData {
     lastTarget += 2
-    let data = TargetData(target: target, id: lastTarget, sequence: useOfGroup())
+    let data = TargetData(target: target, id: lastTarget, sequence: sequenceOfGroup())
     setTarget(data)
     return data
   }
@@ -41,7 +41,7 @@ extension DiskPersistence {
 
   func releaseTarget(_ data: TargetData) {
     var data = data
-    data.sequence = useOfGroup()
+    data.sequence = sequenceOfGroup()
     setTarget(data)
   }
 
@@ -59,8 +59,8 @@ extension DiskPersistence {
     for name in added {
       use { db in
         try db.cachedStatement(sql: "INSERT OR IGNORE INTO target_documents VALUES (?, ?, ?)").execute(
-          arguments: [id, try numbering(name.collectionPath, in: db), name.id.column])
-        if db.changesCount > 0 { noteOrphan(name) }
+          arguments: [id, try assignedNumber(of: name.collectionPath, in: db), name.id.column])
+        if db.changesCount > 0 { recordOrphan(name) }
       }
     }
   }
@@ -72,7 +72,7 @@ extension DiskPersistence {
         let sql = "DELETE FROM target_documents WHERE target = ? AND collection = ? AND id = ?"
         try db.cachedStatement(sql: sql).execute(arguments: [id, collection, name.id.column])
       }
-      noteOrphan(name)
+      recordOrphan(name)
     }
   }
 
@@ -138,7 +138,7 @@ extension DiskPersistence {
 
   // MARK: Garbage
 
-  /// The size of the used pages of the file.
+  /// The size in bytes of the used pages of the file.
   var approximateSize: Int {
     use { db in
       let pages = try Int.fetchOne(db, sql: "PRAGMA page_count") ?? 0
@@ -147,7 +147,9 @@ extension DiskPersistence {
     } ?? 0
   }
 
-  func collectGarbage(active: Set<TargetID>, share: Double, most: Int, isPinned: (DocumentName) -> Bool) {
+  func collectGarbage(
+    active: Set<TargetID>, share: Double, maximumCount: Int, isPinned: (DocumentName) -> Bool
+  ) {
     use { db in
       let unreferenced =
         "NOT EXISTS (SELECT 1 FROM target_documents t WHERE t.collection = d.collection AND t.id = d.id)"
@@ -156,7 +158,7 @@ extension DiskPersistence {
       }
       let unused = try Int.fetchAll(db, sql: "SELECT used FROM documents d WHERE \(unreferenced)")
       let uses = (try targets.map { try $0.at(1) as Int } + unused).sorted()
-      let count = min(Int((Double(uses.count) * share).rounded(.up)), most)
+      let count = min(Int((Double(uses.count) * share).rounded(.up)), maximumCount)
       guard count > 0, count <= uses.count else { return }
       let newest = uses[count - 1]
       for row in targets where (try row.at(1) as Int) <= newest {

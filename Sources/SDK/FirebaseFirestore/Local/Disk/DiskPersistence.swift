@@ -1,11 +1,11 @@
-// Persistence on disk: one SQLite file with one connection.
+// The persistence on disk: one SQLite file with one connection.
 //
-// A group of changes is one transaction in a write-ahead log. A committed group survives the end of the program. After a
-// power cut the file is as it was after some earlier group; a group that queued a write is synced in the background.
-// After a failed sync the cache moves to a new file (CacheReplacement.swift).
+// A group of changes is one transaction in a write-ahead log. A committed group survives the end of the
+// program. After a power cut the file has the state after some earlier group. A group that queued a write is
+// synced in the background. After a failed sync the cache is copied to a new file (CacheReplacement.swift).
 //
-// Invariant: after the first failure of a group nothing more is read or written until it is rolled back, and the state
-// in memory is that of the last committed group.
+// Invariants: after the first failure in a group nothing is read or written until the group is rolled back.
+// Between groups the state in memory is that of the last committed group.
 
 import FirestoreModel
 import Foundation
@@ -13,8 +13,8 @@ import GRDB
 import GRDBSQLite
 import SwiftProtobuf
 
-// SAFETY: the sync engine uses the persistence on its queue only.
-/// Keeps everything in a database file.
+// SAFETY: the sync engine uses the persistence only on its queue.
+/// Stores everything in a database file.
 final class DiskPersistence: Persistence, @unchecked Sendable {
   /// The state in memory that a rollback restores.
   struct State {
@@ -24,7 +24,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     /// The numbers of the collections that were used so far.
     var collections: [ResourcePath: Int64] = [:]
     var paths: [Int64: ResourcePath] = [:]
-    /// The reserved end of `sequence`: values below it may have been used before a restart.
+    /// The end of the reserved sequence numbers. A run before a restart may have used any number below it.
     var reservedSequence = 0
   }
 
@@ -33,23 +33,23 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
   private let observer: CacheObserver
   private let sync: LogSync.Sync
   private var queue: DatabaseQueue?
-  /// The syncs of the open file's log; a new one for each file.
+  /// Syncs the open file's log. Each file has a new object.
   private var log: LogSync
-  /// Whether the observer knows of the failed sync of `log`.
-  private var isReported = false
+  /// Whether the failed sync of `log` was reported to the observer.
+  private var isFailedSyncReported = false
   private var isClosed = false
-  /// Whether the open group queues a write, which must survive a power cut.
+  /// Whether the current group queues a write, which must survive a power cut.
   var queuesWrite = false
   private var failure: (any Error)?
   private var operation: StoreOperation?
   var state = State()
   private var saved = State()
-  // Numbers that are never used twice, not even after a rollback.
+  // These numbers are never used twice, not even after a rollback.
   var nextBatch: BatchID = 1
   var lastTarget: TargetID = 0
   var sequence = 0
 
-  /// Opens the cache of a folder. A damaged file is renamed, and an empty one takes its place.
+  /// Opens the cache of a folder. A damaged file is renamed, and an empty file replaces it.
   ///
   /// - Parameters:
   ///   - observer: receives the failures of the file.
@@ -88,13 +88,13 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     configuration.label = "firestore.cache"
     configuration.prepareDatabase { db in
       try db.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
-      // Takes effect in an empty file only.
+      // This takes effect only in an empty file.
       try db.execute(sql: "PRAGMA auto_vacuum = INCREMENTAL")
       _ = try String.fetchOne(db, sql: "PRAGMA journal_mode = WAL")
       try db.execute(sql: "PRAGMA synchronous = NORMAL")
     }
     log = LogSync(of: folder.file, sync: sync, failed: observer.syncFailed)
-    isReported = false
+    isFailedSyncReported = false
     let hasOldLog = DiskPersistence.hasContents(folder.file.path + "-wal")
     let queue = try DatabaseQueue(path: folder.file.path, configuration: configuration)
     try queue.unsafeReentrantWrite { db in
@@ -112,8 +112,8 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     return (attributes?[.size] as? Int ?? 0) > 0
   }
 
-  /// Copies the log of a process that was killed to the file, and empties it. A sync of that log may have failed: its
-  /// data is then not on the disk, although the next sync of it succeeds.
+  /// Copies the log of a killed process to the file, and empties the log. A sync of that log may have failed.
+  /// Its data would then not be on the disk, although the next sync of it succeeds.
   private func applyOldLog(_ db: Database) throws {
     let code = DiskPersistence.checkpoint(db.sqliteConnection, nil, log, mode: SQLITE_CHECKPOINT_TRUNCATE)
     guard code != SQLITE_OK else { return }
@@ -122,13 +122,14 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     log.fail("the log of the last start: \(error)")
   }
 
-  /// The number of pages in the log above which a commit copies them to the file, as SQLite does.
+  /// The number of pages in the log above which a commit starts a checkpoint. It is SQLite's default.
   private static let pagesBetweenCheckpoints = 1_000
 
-  /// Replaces SQLite's automatic checkpoint by one that notes a failed sync. SQLite ignores it, and the next sync may
-  /// succeed although data is lost.
+  /// Replaces SQLite's automatic checkpoint, because SQLite ignores a failed sync in it. The next sync may
+  /// then succeed although data is lost. This checkpoint records the failure.
   private func reportFailedCheckpoints(of db: Database) {
-    // SAFETY: `log` lives as long as the hook: `closeFile` removes the hook, and `open` replaces `log` only after it.
+    // SAFETY: `log` outlives the hook. `closeFile` removes the hook, and `open` replaces `log` only after
+    // that.
     sqlite3_wal_hook(
       db.sqliteConnection,
       { log, connection, name, pages in
@@ -138,7 +139,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
       }, Unmanaged.passUnretained(log).toOpaque())
   }
 
-  /// Copies the log to the file; notes a failed sync. Returns SQLite's code.
+  /// Copies the log to the file, and records a failed sync. Returns SQLite's result code.
   @discardableResult
   private static func checkpoint(
     _ connection: OpaquePointer?, _ name: UnsafePointer<CChar>?, _ log: LogSync,
@@ -171,12 +172,13 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     lastTarget = max(lastTarget, TargetID(target))
   }
 
-  // Numbers that no client reaches; larger ones are damage, and counting on from them would overflow.
+  // No client reaches these numbers. A larger number in a file is damage, and counting on from it would
+  // overflow.
   private static let maximumSequence = 1 << 62
   private static let maximumBatch = 1 << 62
   private static let maximumTarget = Int(TargetID.max) / 2
 
-  /// Reads a number that must not be negative, nor exceed a maximum; zero if there is none.
+  /// Reads a number that must be between zero and a maximum. Returns zero if the query has no result.
   ///
   /// - Throws: `DamagedRow` or `RowDecodingError` for another value.
   private func number(_ sql: String, upTo maximum: Int, in db: Database) throws -> Int {
@@ -187,27 +189,27 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     return number
   }
 
-  /// Renames the damaged file. Its contents are lost, whether or not an empty file can be opened in its place.
+  /// Renames the damaged file. Its contents are lost, even if no empty file can be opened afterwards.
   private func moveDamaged(_ error: any Error) throws {
     closeFile()
-    let place = try folder.quarantine()
+    let url = try folder.quarantine()
     let user = state.user
     state = State()
     state.user = user
     saved = state
-    observer.failed(.damaged(reason: "\(error)", place: place))
+    observer.failed(.damaged(reason: "\(error)", url: url))
   }
 
   // MARK: Failed syncs
 
   func repair() throws(PersistenceFailure) {
     guard !isClosed, queue == nil || log.failure != nil else { return }
-    if let failure = log.failure, !isReported { observer.failed(.unsynced(failure)) }
-    isReported = true
+    if let failure = log.failure, !isFailedSyncReported { observer.failed(.unsynced(failure)) }
+    isFailedSyncReported = true
     do {
       if let queue {
         try CacheReplacement(file: folder.file, sync: sync).write(from: queue)
-        // From here on the copy is valid, so that the old file must not change any more.
+        // The copy is valid from here on, so the old file must not change any more.
         closeFile()
       }
       try open()
@@ -222,7 +224,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     switch error {
     case let error as DatabaseError:
       [.SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_FORMAT].contains(error.resultCode)
-        // A statement that does not fit the tables: the file is not what its version says.
+        // The statement does not match the tables, so the file's contents do not match its version.
         || error.resultCode == .SQLITE_ERROR
     case is DamagedRow, is RowDecodingError, is DiskSchema.UnknownVersion, is FirestoreError,
       is BinaryDecodingError,
@@ -233,17 +235,17 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
   }
 
   func close() {
-    // SQLite would ignore a failed sync of its checkpoint at the end.
+    // SQLite's checkpoint at the end would ignore a failed sync. So this checkpoint precedes it.
     _ = queue?.unsafeReentrantWrite { [log] in DiskPersistence.checkpoint($0.sqliteConnection, nil, log) }
     log.finish()
-    // One more attempt.
+    // Tries once more to repair the cache.
     do throws(PersistenceFailure) { try repair() } catch { FirestoreLog.error("I-FST000010", error.reason) }
     isClosed = true
     closeFile()
     folder.release()
   }
 
-  /// Waits for the requested syncs, for tests.
+  /// Waits until the requested syncs have ended, for tests.
   func waitForSyncs() { log.finish() }
 
   private func closeFile() {
@@ -265,9 +267,10 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     if failure != nil { try fail() }
   }
 
-  /// The number of this group, by which rows note their last use. A group that notes none writes nothing: the first
-  /// write to the log after a start waits for the disk.
-  func useOfGroup() -> Int {
+  /// The number that rows of this group store as their last use. It is stored at the first use in the group.
+  /// A group that does not use it writes nothing, because the first write to the log after a start waits for
+  /// the disk.
+  func sequenceOfGroup() -> Int {
     use { db in
       guard sequence >= state.reservedSequence else { return }
       state.reservedSequence = sequence + 1_000
@@ -305,12 +308,12 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     do { try moveDamaged(error) } catch {
       throw PersistenceFailure(operation: operation, reason: "\(error)")
     }
-    // After a failure the next group tries again.
+    // If this fails, the next group tries again.
     do { try open() } catch { FirestoreLog.error("I-FST000009", "No new cache can be opened: \(error)") }
     throw PersistenceFailure(operation: operation, reason: "\(error)", kind: .damage)
   }
 
-  /// Runs statements on the connection. After a failure in this group it does nothing.
+  /// Runs statements on the connection. If an earlier statement of this group failed, it does nothing.
   @discardableResult
   func use<T>(_ body: (Database) throws -> T) -> T? {
     guard failure == nil else { return nil }
@@ -328,26 +331,26 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
 
   // MARK: Names
 
-  /// The number of a collection; nil if it has none yet.
+  /// The number of a collection; nil if the collection has no number.
   func number(of path: ResourcePath, in db: Database) throws -> Int64? {
     if let known = state.collections[path] { return known }
     let found = try Int64.fetchOne(
       db.cachedStatement(sql: "SELECT number FROM collections WHERE path = ?"), arguments: [path.column])
-    if let found { remember(path, found) }
+    if let found { cachePath(path, found) }
     return found
   }
 
-  /// The number of a collection, which gets one if it has none yet.
-  func numbering(_ path: ResourcePath, in db: Database) throws -> Int64 {
+  /// The number of a collection. If the collection has no number, it gets one.
+  func assignedNumber(of path: ResourcePath, in db: Database) throws -> Int64 {
     if let known = try number(of: path, in: db) { return known }
     try db.cachedStatement(sql: "INSERT INTO collections (path, id) VALUES (?, ?)").execute(
       arguments: [path.column, (path.id ?? "").column])
     let number = db.lastInsertedRowID
-    remember(path, number)
+    cachePath(path, number)
     return number
   }
 
-  private func remember(_ path: ResourcePath, _ number: Int64) {
+  private func cachePath(_ path: ResourcePath, _ number: Int64) {
     state.collections[path] = number
     state.paths[number] = path
   }
@@ -358,7 +361,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
       db.cachedStatement(sql: "SELECT path FROM collections WHERE number = ?"), arguments: [number])
     guard let column else { throw DamagedRow(description: "a collection is missing") }
     let path = ResourcePath(splitting: try String(column: column))
-    remember(path, number)
+    cachePath(path, number)
     return path
   }
 

@@ -1,14 +1,16 @@
-// The tables of the cache file and their versions.
+// The schema of the cache file: its tables and their versions.
 //
-// Names are blobs of UTF-8, since SQLite's text ends at a zero byte. Times are twelve bytes that sort as the time does.
+// Names are blobs of UTF-8, because SQLite's text ends at a zero byte. Times are twelve bytes that sort in
+// the order of time.
 //
-// Invariant: `migrations` only grows. A file of version n has had the first n applied, and records n in `user_version`.
+// Invariant: released migrations never change; new ones are appended. The first n migrations were applied to
+// a file of version n, and `user_version` is n.
 
 import GRDB
 
-/// Creates the tables and brings older files up to date.
+/// Creates the tables and migrates files of earlier versions.
 enum DiskSchema {
-  /// The steps from each version to the next; the first makes the tables of an empty file.
+  /// The migrations from each version to the next. The first one creates the tables of an empty file.
   static let migrations: [String] = [
     """
     CREATE TABLE counters (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -54,10 +56,10 @@ enum DiskSchema {
     """
   ]
 
-  /// The cause of a file that this version cannot use.
+  /// The error for a file with a version that this code does not know.
   struct UnknownVersion: Error, CustomStringConvertible {
     let version: Int
-    var description: String { "the file has version \(version) of the tables, which is not known here" }
+    var description: String { "the file has version \(version) of the tables, which is unknown" }
   }
 
   /// Applies the missing migrations in one transaction.

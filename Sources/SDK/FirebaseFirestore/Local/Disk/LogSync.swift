@@ -1,13 +1,14 @@
 // Syncs the log of the cache file in the background. A queued write survives a power cut after this sync.
 //
-// A sync takes milliseconds, too long for each write of a burst; requests during a sync share the next one. SQLite
-// locks the cache file and not its log, so that opening and closing the log here releases no lock.
+// A sync takes milliseconds, so one sync for each write would make a burst of writes slow. Requests that
+// arrive during a sync share the next one. SQLite locks the cache file but never its log. Therefore opening
+// and closing the log here does not release SQLite's lock.
 //
-// After a failed sync the system may drop the data that it could not write, and report success for the next sync. So a
-// failure ends the syncs of this log, and the cache moves to a new file.
+// After a failed sync the system may drop the data that it could not write, and report success for the next
+// sync. Therefore this object stops syncing after a failure, and the cache is copied to a new file.
 //
-// Invariant: groups that were committed before a request are on the disk when the sync after the request ends without
-// a failure.
+// Invariant: a group that was committed before a request is on the disk when the next successful sync after
+// the request ends.
 
 import Dispatch
 import Foundation
@@ -26,7 +27,7 @@ struct FailedSync: Error, CustomStringConvertible {
   let description: String
 }
 
-/// Syncs one log.
+/// Syncs the log of one cache file.
 final class LogSync: Sendable {
   /// Writes a file's data, or a folder's entries, to the disk.
   typealias Sync = @Sendable (URL) throws -> Void
@@ -46,7 +47,7 @@ final class LogSync: Sendable {
   /// - Parameters:
   ///   - file: the cache file.
   ///   - sync: writes data to the disk.
-  ///   - failed: called once when a sync has failed, on any thread.
+  ///   - failed: called once, on any thread, when a sync has failed.
   init(of file: URL, sync: @escaping Sync, failed: @escaping @Sendable () -> Void) {
     log = URL(fileURLWithPath: file.path + "-wal")
     self.sync = sync
@@ -56,7 +57,7 @@ final class LogSync: Sendable {
   /// The failure that ended the syncs of this log.
   var failure: FailedSync? { state.withLock { $0.failure } }
 
-  /// Syncs the log soon.
+  /// Starts a sync in the background, unless one is already requested.
   func request() {
     let isFirst = state.withLock { state in
       defer { state.isRequested = true }
@@ -71,7 +72,7 @@ final class LogSync: Sendable {
       guard mustSync else { return }
       do {
         try sync(log)
-        // The folder too: a new file is not on the disk before its entry is.
+        // Syncs the folder too: a new file is not on the disk before its directory entry is.
         try sync(log.deletingLastPathComponent())
       } catch {
         fail("\(error)")
@@ -79,7 +80,7 @@ final class LogSync: Sendable {
     }
   }
 
-  /// Ends the syncs of this log after a failure, for instance of SQLite's syncs.
+  /// Records a failure, for instance of one of SQLite's syncs, and stops the syncs of this log.
   func fail(_ reason: String) {
     let isFirst = state.withLock { state in
       defer { state.failure = state.failure ?? FailedSync(description: reason) }
@@ -88,11 +89,11 @@ final class LogSync: Sendable {
     if isFirst { failed() }
   }
 
-  /// Waits for the requested syncs.
+  /// Waits until the requested syncs have ended.
   func finish() { queue.sync {} }
 
-  /// Writes a file's data, or a folder's entries, to the disk. A folder that cannot be synced does not fail: some file
-  /// systems have no sync of folders, and a folder without the right to read it cannot be opened.
+  /// Writes a file's data, or a folder's entries, to the disk. Errors of syncing a folder are ignored: some
+  /// file systems cannot sync folders, and a folder without read permission cannot be opened.
   ///
   /// - Throws: `FailedSync`.
   static let sync: Sync = { url in
@@ -104,7 +105,7 @@ final class LogSync: Sendable {
     }
     defer { close(descriptor) }
     #if canImport(Darwin)
-      // Only this reaches the medium on Apple's platforms. Some file systems do not have it.
+      // Only F_FULLFSYNC reaches the medium on Apple's platforms. Some file systems do not support it.
       if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
     #endif
     guard fsync(descriptor) == 0 else {

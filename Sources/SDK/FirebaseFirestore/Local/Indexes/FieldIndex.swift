@@ -1,15 +1,15 @@
-// An index of the cache: the documents of all collections of one ID, in the order of some fields.
+// A field index of the cache: the documents of all collections with one ID, in the order of some fields.
 //
-// Directions do not matter here: a view sorts the results of a query, so an index only has to find them.
+// An index has no directions: it only finds the results of a query, and a view sorts them.
 
 import FirestoreModel
 
-/// The segments of an index: which documents have an entry, and by which value.
+/// The definition of an index. Its segments determine which documents have entries, and with which keys.
 struct FieldIndex: Hashable, Sendable {
   enum Kind: Hashable, Sendable {
     /// One entry for each document that has the field.
     case value
-    /// One entry for each different element of an array.
+    /// One entry for each distinct element of an array.
     case elements
   }
 
@@ -21,8 +21,8 @@ struct FieldIndex: Hashable, Sendable {
   let collectionID: String
   let segments: [Segment]
 
-  /// Makes an index; nil without fields. An entry always ends with its document's name, so a segment
-  /// for the name ends the list.
+  /// Makes an index; nil if there are no fields. Every entry ends with the name of its document, so segments
+  /// from the document's name on are dropped.
   init?(collectionID: String, segments: [Segment]) {
     let fields = segments.prefix { !$0.field.isDocumentID }
     guard !fields.isEmpty else { return nil }
@@ -30,7 +30,7 @@ struct FieldIndex: Hashable, Sendable {
     self.segments = Array(fields)
   }
 
-  /// The index keys of a document; none if it lacks a field.
+  /// The index keys of a document; empty if the document lacks one of the fields.
   func keys(of fields: MapValue) -> Set<[UInt8]> {
     var keys: Set<[UInt8]> = [[]]
     for segment in segments {
@@ -53,37 +53,40 @@ struct FieldIndex: Hashable, Sendable {
 
 // MARK: Use by queries
 
-/// The part of an index that holds everything one alternative of a query can match.
+/// The range of an index that contains all documents which one alternative of a query can match.
 struct IndexRange: Equatable, Sendable {
   var start: [UInt8]
   /// The first key after the range; nil if the range has no end.
   var end: [UInt8]?
-  /// How much the range narrows the search: fields fixed count twice, a range once. Zero is the whole index.
+  /// How far the range limits the search: 2 for each field with one value, 1 for a range, and 0 for the
+  /// complete index.
   var rank = 0
   /// The number of leading segments with one possible value.
   var fixedSegments = 0
-  /// The key of the fixed segments, with which all keys of the range begin.
+  /// The key of the fixed segments. All keys of the range begin with it.
   var prefix: [UInt8] = []
 }
 
 extension FieldIndex {
-  /// The range with all documents that match the terms; nil if the index may lack some of them.
+  /// The range that contains all documents that match the terms; nil if the index may lack some of these
+  /// documents.
   func range(for terms: [FilterTerm], orders: [StructuredQuery.Order]) -> IndexRange? {
     var prefix: [UInt8] = []
     var range: IndexRange?
     for (position, segment) in segments.enumerated() {
-      let own = terms.filter { $0.field == segment.field }
-      // A document that lacks the field must not be able to match.
-      let isPresent = !own.isEmpty || orders.contains { $0.field == segment.field }
-      let element = own.lazy.compactMap(\.element).first
+      let fieldTerms = terms.filter { $0.field == segment.field }
+      // The index contains only documents with the field. So it can be used only if other documents cannot
+      // match.
+      let isPresent = !fieldTerms.isEmpty || orders.contains { $0.field == segment.field }
+      let element = fieldTerms.lazy.compactMap(\.element).first
       guard segment.kind == .value ? isPresent : element != nil else { return nil }
       guard range == nil else { continue }
-      if let fixed = segment.kind == .elements ? element : own.lazy.compactMap(\.equal).first {
+      if let fixed = segment.kind == .elements ? element : fieldTerms.lazy.compactMap(\.equal).first {
         prefix += IndexKeyEncoder.encode(fixed)
         continue
       }
       range = FieldIndex.range(prefix, fixed: position)
-      for case .field(let filter) in own { range?.narrow(by: filter, after: prefix) }
+      for case .field(let filter) in fieldTerms { range?.narrow(by: filter, after: prefix) }
     }
     return range ?? FieldIndex.range(prefix, fixed: segments.count)
   }
@@ -102,8 +105,8 @@ extension FieldIndex {
     return nil
   }
 
-  /// The index that would serve an alternative of a query best; nil where none would. With a limit, the order decides
-  /// which documents are read, so that it comes before ranges.
+  /// The best index for an alternative of a query; nil if no index helps. In a query with a limit, the order
+  /// determines which documents are read. Therefore fields of the order precede ranges in the index.
   static func serving(_ terms: [FilterTerm], of query: NormalizedQuery) -> FieldIndex? {
     guard let collectionID = query.selector?.collectionID, !collectionID.isEmpty else { return nil }
     var segments: [Segment] = []
@@ -122,8 +125,8 @@ extension FieldIndex {
 }
 
 extension IndexRange {
-  /// Bounds are always inclusive: truncated values may equal the operand in the index, and the documents found are
-  /// matched again.
+  /// Bounds are always inclusive. Truncated values may equal the operand in the index, so the documents that
+  /// were found are matched again.
   fileprivate mutating func narrow(by filter: FieldFilter, after prefix: [UInt8]) {
     let kind = filter.value.kind
     let operand = prefix + IndexKeyEncoder.encode(filter.value)
@@ -142,8 +145,8 @@ extension IndexRange {
 }
 
 extension Value {
-  /// Whether the keys of values of this kind have the order of the values. The keys of two containers with truncated
-  /// text may have the other order.
+  /// Whether the keys of values of this type sort in the order of the values. The keys of two containers with
+  /// truncated strings may sort differently.
   var hasOrderedKey: Bool {
     switch self {
     case .array, .map: false
@@ -153,7 +156,7 @@ extension Value {
 }
 
 extension FilterTerm {
-  /// The one value that the field must have; nil where there may be several.
+  /// The only value that the field can have; nil if several values are possible.
   fileprivate var equal: Value? {
     switch self {
     case .field(let filter): filter.op == .equal ? filter.value : nil
@@ -166,7 +169,7 @@ extension FilterTerm {
     }
   }
 
-  /// The element that the field's array must have.
+  /// The element that the field's array must contain.
   fileprivate var element: Value? {
     if case .field(let filter) = self, filter.op == .arrayContains { return filter.value }
     return nil

@@ -1,26 +1,28 @@
-// How one alternative of a query reads an index.
+// The index plan: how an index is read for one alternative of a query.
 //
-// Invariant: the range holds every existing document that can match the alternative. If the plan is ordered, the
-// documents come in the query's order as far as `orderedSegments` decide it, so that a limit may end the reading early.
+// Invariant: the range contains every existing document that can match the alternative. In an ordered plan
+// the documents follow the query's order as far as `orderedSegments` determine it, so that a limit may end
+// the scan early.
 
 import FirestoreModel
 
-/// An index, the range to read, and what the order of its entries says about the order of the query.
+/// An index, the range to read, and the relation between the index's order and the query's order.
 struct IndexPlan: Sendable {
   let index: FieldIndex
   let range: IndexRange
   /// The number of leading segments that are fixed or follow the query's order.
   let orderedSegments: Int
-  /// Whether entries with equal keys follow the query's order as well, by their documents' names.
+  /// Whether entries with equal keys also follow the query's order, because that order continues with the
+  /// documents' names.
   let isTotalOrder: Bool
   /// Whether the query's order is the reverse of the index.
   let isDescending: Bool
 
-  /// Whether the reading may end early: the entries follow the query's order in part at least.
+  /// Whether a scan may end early, because the entries follow at least a part of the query's order.
   var isOrdered: Bool { isTotalOrder || orderedSegments > range.fixedSegments }
 
-  /// Makes the plan of an index for an alternative of a query; nil if the index may lack some of its documents, or if
-  /// it saves nothing.
+  /// Makes the plan of an index for an alternative of a query. Returns nil if the index may lack some of the
+  /// documents, or if the plan reads no fewer documents.
   init?(_ index: FieldIndex, for terms: [FilterTerm], of query: NormalizedQuery) {
     guard var range = index.range(for: terms, orders: query.orders) else { return nil }
     let fixed = range.fixedSegments
@@ -33,7 +35,7 @@ struct IndexPlan: Sendable {
       matched += 1
     }
     isDescending = direction == .descending
-    // The values of cursors belong to the orders from the first on.
+    // The values of a cursor belong to the orders from the first one on.
     if matched > 0, query.orders.first == orders.first { range.narrow(to: query, isDescending) }
     orderedSegments = fixed + matched
     isTotalOrder =
@@ -41,11 +43,11 @@ struct IndexPlan: Sendable {
       && orders[matched].field.isDocumentID && orders[matched].direction == direction
     self.index = index
     self.range = range
-    // An order helps only where a limit ends the reading.
+    // An order is useful only if a limit ends the scan.
     guard range.rank > 0 || (query.limit != nil && isOrdered) else { return nil }
   }
 
-  /// The best plan for each alternative of a query; nil if one of them has none.
+  /// The best plan for each alternative of a query; nil if an alternative has no plan.
   static func plans(for query: NormalizedQuery, among indexes: Set<FieldIndex>) -> [IndexPlan]? {
     guard let id = query.selector?.collectionID, !id.isEmpty else { return nil }
     let indexes = indexes.filter { $0.collectionID == id }
@@ -53,29 +55,31 @@ struct IndexPlan: Sendable {
     var plans: [IndexPlan] = []
     for terms in query.disjunctions {
       let possible = indexes.compactMap { IndexPlan($0, for: terms, of: query) }
-      guard let best = possible.max(by: { $0.merit(for: query) < $1.merit(for: query) }) else { return nil }
+      guard let best = possible.max(by: { $0.score(for: query) < $1.score(for: query) }) else { return nil }
       plans.append(best)
     }
     return plans
   }
 
-  private func merit(for query: NormalizedQuery) -> Int {
+  private func score(for query: NormalizedQuery) -> Int {
     2 * range.rank + (query.limit != nil && isOrdered ? 3 : 0)
   }
 
-  /// The part of an entry's key in which equal bytes mean an equal place in the query's order; nil if it is not whole.
+  /// The part of an entry's key that determines its position in the query's order; nil if that part is
+  /// truncated.
   func orderedPrefix(of key: [UInt8]) -> [UInt8]? {
     var decoder = IndexKeyDecoder(key)
     for _ in 0..<orderedSegments where !decoder.skipValue() { return nil }
     return Array(key[..<decoder.position])
   }
 
-  /// Whether a key has no truncated value. Then equal keys mean equal values, and its order is that of the values.
+  /// Whether a key contains no truncated value. Equal keys then mean equal values, and the keys sort in the
+  /// order of the values.
   static func isExact(_ key: [UInt8]) -> Bool { key.count < Limits.indexedValueBytes }
 }
 
 extension IndexRange {
-  /// Narrows the range to a query's cursors, by their value for the first field of the order.
+  /// Narrows the range to a query's cursors, by the cursor's value for the first field of the order.
   fileprivate mutating func narrow(to query: NormalizedQuery, _ isDescending: Bool) {
     if let value = query.startAt?.values.first { bound(by: value, isLower: !isDescending) }
     if let value = query.endAt?.values.first { bound(by: value, isLower: isDescending) }

@@ -1,12 +1,12 @@
-// The indexes of a cache in memory, kept up with every change of a document.
+// The indexes of a cache in memory. They are updated with every change of a document.
 //
-// Invariant: an index holds exactly the entries of the existing documents in its collections.
+// Invariant: an index contains exactly the entries of the existing documents in its collections.
 
 import FirestoreModel
 
 struct MemoryIndexes: Sendable {
   private var entries: [FieldIndex: [ResourcePath: SortedKeys]] = [:]
-  /// The same definitions by the ID of their collections, so that a write looks at its own only.
+  /// The same definitions by collection ID, so that a write checks only the indexes of its collection.
   private var byCollection: [String: [FieldIndex]] = [:]
 
   var definitions: Set<FieldIndex> { Set(entries.keys) }
@@ -44,7 +44,8 @@ struct MemoryIndexes: Sendable {
   func keys(of index: FieldIndex, in path: ResourcePath) -> SortedKeys? { entries[index]?[path] }
 }
 
-/// Sorted index keys with their documents, in short runs, so that an insertion moves few entries.
+/// Sorted index keys with the names of their documents. They are split into short runs, so that an insertion
+/// moves few entries.
 struct SortedKeys: Sendable {
   struct Entry: Sendable {
     let key: [UInt8]
@@ -85,52 +86,52 @@ struct SortedKeys: Sendable {
   mutating func remove(_ entry: Entry) {
     let run = SortedKeys.first(in: runs) { !($0[$0.count - 1] < entry) }
     guard run < runs.count else { return }
-    let place = SortedKeys.first(in: runs[run]) { !($0 < entry) }
-    guard place < runs[run].count else { return }
-    let found = runs[run][place]
+    let index = SortedKeys.first(in: runs[run]) { !($0 < entry) }
+    guard index < runs[run].count else { return }
+    let found = runs[run][index]
     guard found.key == entry.key, found.name == entry.name else { return }
-    runs[run].remove(at: place)
+    runs[run].remove(at: index)
     if runs[run].isEmpty { runs.remove(at: run) }
   }
 
   /// Visits the entries in a range in order, or in reverse, until `visit` returns false.
   func visit(_ range: IndexRange, reversed: Bool, _ visit: (Entry) -> Bool) {
     if reversed { return visitReversed(range, visit) }
-    var (run, place) = position(of: range.start)
+    var (run, index) = position(of: range.start)
     while run < runs.count {
-      while place < runs[run].count {
-        let entry = runs[run][place]
+      while index < runs[run].count {
+        let entry = runs[run][index]
         if let end = range.end, !entry.key.lexicographicallyPrecedes(end) { return }
         if !visit(entry) { return }
-        place += 1
+        index += 1
       }
       run += 1
-      place = 0
+      index = 0
     }
   }
 
   private func visitReversed(_ range: IndexRange, _ visit: (Entry) -> Bool) {
-    var (run, place) = range.end.map { position(of: $0) } ?? (runs.count, 0)
+    var (run, index) = range.end.map { position(of: $0) } ?? (runs.count, 0)
     while true {
-      while place > 0 {
-        place -= 1
-        let entry = runs[run][place]
+      while index > 0 {
+        index -= 1
+        let entry = runs[run][index]
         if entry.key.lexicographicallyPrecedes(range.start) || !visit(entry) { return }
       }
       guard run > 0 else { return }
       run -= 1
-      place = runs[run].count
+      index = runs[run].count
     }
   }
 
-  /// The place of the first entry that is not below a key.
-  private func position(of key: [UInt8]) -> (run: Int, place: Int) {
+  /// The position of the first entry that is not below a key.
+  private func position(of key: [UInt8]) -> (run: Int, index: Int) {
     let run = SortedKeys.first(in: runs) { !$0[$0.count - 1].key.lexicographicallyPrecedes(key) }
     guard run < runs.count else { return (run, 0) }
     return (run, SortedKeys.first(in: runs[run]) { !$0.key.lexicographicallyPrecedes(key) })
   }
 
-  /// The place of the first element that meets a condition which all later ones meet too.
+  /// The index of the first element that meets a condition. All later elements must also meet it.
   private static func first<T>(in list: [T], where condition: (T) -> Bool) -> Int {
     var low = 0
     var high = list.count

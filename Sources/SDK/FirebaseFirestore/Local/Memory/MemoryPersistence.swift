@@ -1,10 +1,10 @@
-// Persistence in memory. With the eager policy it removes a document as soon as no target, no pending write and no view
-// refers to it. Otherwise documents and targets stay until garbage collection.
+// The persistence in memory. With the eager policy it removes a document as soon as no target, pending write
+// or view uses the document. Otherwise documents and targets stay until garbage collection.
 
 import FirestoreModel
 
-/// Keeps everything in dictionaries, documents grouped by collection so that a query costs its
-/// collection and not the cache.
+/// Stores everything in dictionaries. Documents are grouped by collection, so the cost of a query depends on
+/// the size of its collection and not of the cache.
 struct MemoryPersistence: Persistence {
   private struct UserState {
     var queue = MutationQueue()
@@ -18,15 +18,15 @@ struct MemoryPersistence: Persistence {
   private var documents: [ResourcePath: [DocumentName: CachedDocument]] = [:]
   /// The documents of each collection in the order in which they were read.
   private var recent: [ResourcePath: SortedKeys] = [:]
-  /// The size of all documents, roughly, in bytes.
+  /// The approximate size of all documents in bytes.
   private var documentBytes = 0
-  /// The number of documents in targets, each counted for every target.
+  /// The number of documents in targets. A document in several targets is counted for each of them.
   private var membershipCount = 0
   private var targets: [Target: TargetData] = [:]
   private var keys: [TargetID: Set<DocumentName>] = [:]
   private var targetsOfKey: [DocumentName: Set<TargetID>] = [:]
   private var orphans: Set<DocumentName> = []
-  /// When each cached document was last touched, in the count of `sequence`; empty with the eager policy.
+  /// The sequence number of the last use of each cached document; empty with the eager policy.
   private var lastUse: [DocumentName: Int] = [:]
   private var bundles: [String: BundleMetadata] = [:]
   private var namedQueries: [String: NamedQuery] = [:]
@@ -36,7 +36,7 @@ struct MemoryPersistence: Persistence {
 
   var lastRemoteVersion: ModelTimestamp = .epoch
 
-  /// - Parameter isEager: whether documents are removed immediately when nothing refers to them.
+  /// - Parameter isEager: whether a document is removed immediately when nothing uses it.
   init(isEager: Bool) { self.isEager = isEager }
 
   mutating func begin(_ operation: StoreOperation) {
@@ -59,7 +59,7 @@ struct MemoryPersistence: Persistence {
 
   private func isQueued(_ name: DocumentName) -> Bool { users.values.contains { $0.queue.contains(name) } }
 
-  mutating func noteOrphan(_ name: DocumentName) {
+  mutating func recordOrphan(_ name: DocumentName) {
     if isEager { orphans.insert(name) } else { touch(name) }
   }
 
@@ -74,7 +74,7 @@ struct MemoryPersistence: Persistence {
     _modify { yield &users[user, default: UserState()] }
   }
 
-  mutating func become(user: UserID) { self.user = user }
+  mutating func switchUser(to user: UserID) { self.user = user }
 
   mutating func addBatch(at time: ModelTimestamp, base: [Write], writes: [Write]) -> MutationBatch {
     let batch = MutationBatch(id: nextBatch, localWriteTime: time, baseWrites: base, writes: writes)
@@ -85,7 +85,7 @@ struct MemoryPersistence: Persistence {
 
   mutating func removeBatch(_ batch: MutationBatch) {
     current.queue.remove(batch)
-    for name in batch.documents { noteOrphan(name) }
+    for name in batch.documents { recordOrphan(name) }
   }
 
   func batch(after id: BatchID?) -> MutationBatch? { users[user]?.queue.batch(after: id) }
@@ -151,7 +151,7 @@ struct MemoryPersistence: Persistence {
     let path = document.name.collectionPath
     let old = documents[path, default: [:]].updateValue(document, forKey: document.name)
     replaced(old, by: document, in: path)
-    noteOrphan(document.name)
+    recordOrphan(document.name)
   }
 
   mutating func removeDocument(_ name: DocumentName) {
@@ -197,11 +197,11 @@ struct MemoryPersistence: Persistence {
       targets[data.target] = data
       return
     }
-    forget(data)
+    removeTarget(data)
   }
 
-  private mutating func forget(_ data: TargetData) {
-    // Their last use is unchanged: removing a target is not a use.
+  private mutating func removeTarget(_ data: TargetData) {
+    // The documents' last use is unchanged, because removing a target is not a use.
     orphans.formUnion(keys[data.id] ?? [])
     unmatch(keys[data.id] ?? [], from: data.id)
     keys[data.id] = nil
@@ -221,7 +221,7 @@ struct MemoryPersistence: Persistence {
 
   mutating func removeMatchingKeys(_ removed: Set<DocumentName>, from id: TargetID) {
     unmatch(removed, from: id)
-    for name in removed { noteOrphan(name) }
+    for name in removed { recordOrphan(name) }
   }
 
   private mutating func unmatch(_ removed: Set<DocumentName>, from id: TargetID) {
@@ -258,9 +258,10 @@ struct MemoryPersistence: Persistence {
     }
   }
 
-  /// The size of a target without its documents: its query, twice, and the resume token.
+  /// The approximate size in bytes of a target without its documents: its query, which is stored twice, and
+  /// the resume token.
   private static let targetSize = 512
-  /// The size of a document's membership in a target: a name in two sets.
+  /// The approximate size in bytes of a document's membership in a target: a name in two sets.
   private static let membershipSize = 64
 
   var approximateSize: Int {
@@ -269,14 +270,14 @@ struct MemoryPersistence: Persistence {
   }
 
   mutating func collectGarbage(
-    active: Set<TargetID>, share: Double, most: Int, isPinned: (DocumentName) -> Bool
+    active: Set<TargetID>, share: Double, maximumCount: Int, isPinned: (DocumentName) -> Bool
   ) {
     let unused = targets.values.filter { !active.contains($0.id) }
     let uses = (unused.map(\.sequence) + lastUse.filter { targetsOfKey[$0.key] == nil }.map(\.value)).sorted()
-    let count = min(Int((Double(uses.count) * share).rounded(.up)), most)
+    let count = min(Int((Double(uses.count) * share).rounded(.up)), maximumCount)
     guard count > 0, count <= uses.count else { return }
     let newest = uses[count - 1]
-    for data in unused where data.sequence <= newest { forget(data) }
+    for data in unused where data.sequence <= newest { removeTarget(data) }
     for (name, use) in lastUse where use <= newest {
       if targetsOfKey[name] == nil, !isQueued(name), !isPinned(name) { removeDocument(name) }
     }
@@ -285,12 +286,12 @@ struct MemoryPersistence: Persistence {
 }
 
 extension CachedDocument {
-  /// The size in memory, roughly, in bytes.
+  /// The approximate size in memory in bytes.
   fileprivate var approximateSize: Int { fields.approximateSize + 128 }
 }
 
 extension ModelTimestamp {
-  /// Twelve bytes that sort as the time does.
+  /// Twelve bytes that sort in the order of time.
   var sortedBytes: [UInt8] {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(12)
@@ -301,7 +302,7 @@ extension ModelTimestamp {
     return bytes
   }
 
-  /// The time of twelve sorted bytes; nil for any other number of bytes.
+  /// The time that these twelve bytes represent; nil for another number of bytes.
   init?(sortedBytes bytes: some Collection<UInt8>) {
     guard bytes.count == 12 else { return nil }
     let seconds = bytes.prefix(8).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
@@ -313,6 +314,6 @@ extension ModelTimestamp {
 }
 
 extension DocumentName {
-  /// The path of the collection that holds the document.
+  /// The path of the document's collection.
   var collectionPath: ResourcePath { path.parent ?? .root }
 }

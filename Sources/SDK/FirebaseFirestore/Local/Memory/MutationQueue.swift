@@ -1,11 +1,12 @@
 // The mutation queue of one user in memory.
 //
-// Invariant: `order` holds the ids in ascending order from `head`; ids that left the middle of the queue stay in it
-// until they reach its head. Every operation costs the same at every length of the queue.
+// Invariant: `order` contains the batch IDs in ascending order, from `head` on. IDs that were removed from
+// the middle stay in it until they reach the head. The cost of each operation does not depend on the length
+// of the queue.
 
 import FirestoreModel
 
-/// Queued batches by id and by document.
+/// Queued batches by ID and by document.
 struct MutationQueue: Sendable {
   private var batches: [BatchID: MutationBatch] = [:]
   private var order: [BatchID] = []
@@ -18,12 +19,12 @@ struct MutationQueue: Sendable {
 
   func contains(_ document: DocumentName) -> Bool { idsOfDocument[document] != nil }
 
-  /// The batches of a document, oldest first.
+  /// The batches that change a document, oldest first.
   func batches(touching document: DocumentName) -> [MutationBatch] {
     (idsOfDocument[document] ?? []).compactMap { batches[$0] }
   }
 
-  /// Adds a batch whose id is higher than all ids so far.
+  /// Adds a batch. Its ID must be higher than all earlier IDs.
   mutating func append(_ batch: MutationBatch) {
     batches[batch.id] = batch
     order.append(batch.id)
@@ -42,7 +43,7 @@ struct MutationQueue: Sendable {
     head = 0
   }
 
-  /// The first batch, or the first with a higher id.
+  /// The first batch, or the first batch with a higher ID.
   func batch(after id: BatchID?) -> MutationBatch? {
     var low = head
     if let id {
