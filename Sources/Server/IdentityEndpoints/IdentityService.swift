@@ -121,7 +121,7 @@ package struct IdentityService: HTTPService {
     return .identity(try await run(operation, call, client))
   }
 
-  /// Runs an operation. Guesses of a client that is not an administrator count for its address.
+  /// Runs an operation. Guesses of a client that is not an administrator use the allowance of its address.
   private func run(
     _ operation: IdentityOperation, _ call: IdentityCall, _ client: ClientAddress?
   ) async throws -> JSONObject {

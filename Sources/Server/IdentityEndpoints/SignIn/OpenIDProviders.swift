@@ -3,7 +3,8 @@
 // The keys of a provider are fetched from its configured URL, never from a URL that a token names. A fetch has a time
 // and a size limit. A token with an unknown key causes at most one fetch a minute.
 //
-// Invariant: a token is accepted only from a configured issuer, for a configured audience, within its times.
+// Invariant: a token is accepted only from a configured issuer, for a configured audience, and within its period of
+// validity.
 
 import Crypto
 import Identity

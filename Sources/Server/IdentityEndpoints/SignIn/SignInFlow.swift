@@ -49,8 +49,8 @@ extension IdentityCall {
   }
 
   /// Runs a sign-in.
-  /// - Parameter first: finds or creates the account. It may run twice; the second time it receives the result of
-  ///   `beforeCreate`.
+  /// - Parameter findOrCreateAccount: checks the first factor. It may run twice; the second time it receives the result
+  ///   of `beforeCreate`.
   package func signIn(
     _ first: @escaping @Sendable (IdentityTransaction, BlockingResult?) throws -> SignInStep
   ) async throws -> JSONObject {
@@ -72,6 +72,7 @@ extension IdentityCall {
     }
   }
 
+  /// Decides the next step after the first factor: a second factor, the function `beforeSignIn`, or tokens.
   private func proceed(_ factor: FirstFactor, in transaction: IdentityTransaction) throws -> Outcome {
     if factor.account.isDisabled { return .disabled }
     if factor.requiresSecondFactor, multiFactor.isEnabled, !factor.account.secondFactors.isEmpty {

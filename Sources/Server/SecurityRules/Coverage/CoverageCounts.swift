@@ -1,7 +1,8 @@
-// Counts the values that the expressions of one ruleset had. Only emulators count, within the evaluation that decides.
+// Counts the values that the expressions of one ruleset had. Only emulators count. They do so during the evaluation that
+// decides a request.
 //
 // Counting is cheap once an expression has had its usual values: a boolean increments a counter, and another value is
-// compared with the known ones. Only a new value is written as JSON.
+// compared with the kept ones. Only a new value is written as JSON.
 //
 // Invariant: the memory is bounded, because a few distinct values are kept for an expression, each of bounded size.
 // Further values are counted without being distinguished.

@@ -83,7 +83,7 @@ package struct DebugTextWriter {
     }
   }
 
-  /// Omits members with the value 0, as every protocol buffer message does.
+  /// Writes seconds and nanoseconds. Omits a member with the value 0, as every protocol buffer message does.
   private mutating func time(_ seconds: Int64, _ nanoseconds: Int32) {
     if seconds != 0 { add("seconds: \(seconds)") }
     if nanoseconds != 0 { add("nanos: \(nanoseconds)") }

@@ -51,11 +51,12 @@ struct UnrecordedRead: Error {
 
 /// A recorded request to Cloud Firestore.
 package struct RecordedFirestoreRequest: Sendable {
-  /// The part of the operation that has the denied document.
+  /// The part of the operation that contains the denied document. A large operation is decided in several parts.
   let part: FirestoreRulesPolicy.Part
   let database: DatabaseName
   let principal: Principal
   let time: Timestamp
+  /// The documents that the rules looked up.
   let lookups: [RecordedDocuments.Key: MapValue?]
   /// The approximate size of the documents, in bytes.
   let bytes: Int
@@ -129,6 +130,7 @@ package struct RecordedTreeRequest: Sendable {
 
 /// A view of a tree. With a source it reads and records locations; without a source it returns recorded locations only.
 final class RecordedTree: TreeView {
+  /// Identifies a recorded read: a location, its state, and what was read of it.
   struct Key: Hashable {
     enum Question: Hashable {
       case content
@@ -141,6 +143,7 @@ final class RecordedTree: TreeView {
     let question: Question
   }
 
+  /// The result of a recorded read.
   enum Answer: Sendable {
     case content(Node.Content)
     case priority(Priority?)

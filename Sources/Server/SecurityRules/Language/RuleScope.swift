@@ -4,8 +4,8 @@
 
 /// The names that are visible at a position of a rules file.
 struct RuleScope {
-  /// The functions of each enclosing level, by name; the innermost level last. A function is known by the order of its
-  /// declaration in the file.
+  /// The functions of each enclosing level, by name; the innermost level last. A function is identified by its number in
+  /// the order of declarations.
   private(set) var functionLevels: [[String: Int]] = []
   /// The wildcards of the enclosing patterns, from the left.
   private(set) var wildcards: [String] = []
@@ -20,7 +20,7 @@ struct RuleScope {
     return nil
   }
 
-  /// The slot of a parameter or let. A later let of the same name is an error elsewhere.
+  /// The slot of a parameter or let. ``FunctionChecker`` reports a later let of the same name as an error.
   func local(_ name: String) -> Int? { locals.lastIndex { $0 == name } }
 
   /// The slot of a wildcard; the innermost of the same name.

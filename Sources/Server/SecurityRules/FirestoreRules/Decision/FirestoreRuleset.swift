@@ -8,7 +8,7 @@ package import FirestoreModel
 
 /// A compiled rules file that decides requests.
 package final class FirestoreRuleset: Sendable {
-  /// The program.
+  /// The compiled statements, functions and expressions.
   let program: RuleProgram
   /// The text with an index of its lines.
   let text: RuleSourceText
@@ -34,7 +34,7 @@ package final class FirestoreRuleset: Sendable {
     fingerprint = RulesFingerprint.of(source)
   }
 
-  /// The parts that all decisions of one request share.
+  /// The inputs of a decision about one request. A request with many documents may be decided in several parts.
   package struct Context {
     /// The database's id.
     package var database: String
@@ -168,7 +168,7 @@ package final class FirestoreRuleset: Sendable {
   enum WorkLimit {
     /// All steps share one limit. Used for the alternatives of a query, which read few values.
     case shared
-    /// Each step has the limit.
+    /// Each step may spend the full limit, independently of the other steps.
     case each
     /// Each step may spend the full limit. Once the steps together have spent it, the decision is unfinished,
     /// and the next part continues it.
@@ -183,8 +183,8 @@ package final class FirestoreRuleset: Sendable {
   ) -> RuleDecision {
     var decision = RuleDecision(isAllowed: true, readsTime: false, dependencies: [])
     var work = RuleBudget.maximumWork
-    // A query for one document is decided by the document's contents, so a listen for it is decided again
-    // when the document changes.
+    // If the filter of a query names one document, the query is decided by the document's contents. So a listen for it
+    // must be decided again when the document changes.
     var named: [ResourcePath] = []
     for (index, step) in steps.enumerated() {
       if lookups.failure != nil { break }

@@ -17,7 +17,7 @@ package enum RuleOperation: Sendable {
 }
 
 extension RuleOperation {
-  /// The operation with the documents that it reads.
+  /// The operation with the documents that it reads. Only a `read` changes: it becomes a `get` with the fields.
   /// - Throws: the errors of `documents`.
   func reading(_ documents: any RuleDocumentSource) throws -> RuleOperation {
     guard case .read(let paths) = self else { return self }

@@ -48,7 +48,8 @@ extension RuleEvaluator {
     throw .unsupported("\(first.typeName) \(op.rawValue) \(second.typeName)")
   }
 
-  /// Decides a comparison with a constraint; nil if neither value is a constraint.
+  /// Decides a comparison with a constraint, which is the knowledge that a query's filters give about a field. Returns
+  /// nil if neither value is a constraint.
   private mutating func constrained(
     _ op: Expression.Operator, _ first: RuleValue, _ second: RuleValue
   ) throws(RuleFault) -> Bool? {

@@ -1,7 +1,7 @@
 // Looks up the documents that rules read with `get()`, `exists()`, `getAfter()` and `existsAfter()`.
 //
-// Invariant: one request reads a document at most once before and once after its writes. The documents that were read
-// are the dependencies of the decision.
+// Invariant: for one request, a document is read at most once in its state before the request's writes, and at most once
+// in its state after them. The documents that were read are the dependencies of the decision.
 
 package import FirestoreModel
 

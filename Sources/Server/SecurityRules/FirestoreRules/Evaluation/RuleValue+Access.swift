@@ -41,7 +41,7 @@ extension RuleValue {
 
   /// The value of `self[from:to]`; null stands for a missing end.
   ///
-  /// As in Google's emulator the start lies within the value, and the range 0 to 0 is an error.
+  /// As in Google's emulator, the start must lie within the value, and the range 0 to 0 is an error.
   func slice(from: RuleValue, to: RuleValue) throws(RuleFault) -> RuleValue {
     let count: Int
     switch self {

@@ -1,5 +1,5 @@
-// The access policy of a Firestore database with rules. It converts operations and documents of the access contract to
-// the forms that rules use.
+// The access policy of a Firestore database with rules. It converts operations and documents of the access contract
+// (the module Access) to the forms that rules use. A large operation is decided in several parts.
 
 package import Access
 import FirestoreModel
@@ -55,7 +55,7 @@ package struct FirestoreRulesPolicy: AccessPolicy {
     /// A query.
     init(_ query: RuleQuery) { operation = .query(query) }
 
-    /// The part of an operation on documents that a view requests by `part`.
+    /// The part of an operation that a view requests: all documents, the first ones, or those after the earlier parts.
     /// - Parameters:
     ///   - limit: the maximum number of documents in a part.
     ///   - read: reads the documents of the part.
@@ -141,7 +141,7 @@ package struct FirestoreRulesPolicy: AccessPolicy {
       time: time, documents: documents)
   }
 
-  /// The operation with the documents that it names.
+  /// Converts an operation of the access contract to the form that rules decide.
   /// - Throws: the errors of `view`.
   static func request(for operation: FirestoreOperation, _ view: any DocumentView) throws -> Request {
     switch operation {

@@ -14,7 +14,7 @@ package struct RuleRegex: Sendable {
     }
   }
 
-  /// Compiles a pattern whose text an evaluation has made or read.
+  /// Compiles a pattern whose text is known only during an evaluation, and charges the work to its budget.
   init(_ text: RuleText, for method: Method, _ budget: inout RuleBudget) throws(RuleFault) {
     let result = try budget.match { (steps) throws(PatternBudget.Exhausted) -> Pattern? in
       do throws(PatternError) {

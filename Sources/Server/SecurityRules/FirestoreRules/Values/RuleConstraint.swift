@@ -10,7 +10,7 @@ package struct RuleConstraint: Sendable {
     case equal, notEqual, less, lessOrEqual, greater, greaterOrEqual, contains
   }
 
-  /// The comparisons. One of them suffices to imply another comparison.
+  /// The comparisons, all of which every document satisfies. So one of them suffices to imply another comparison.
   var comparators: [(Comparator, RuleValue)]
   /// Whether the constraint is the value of a wildcard that the query does not determine, not of a field.
   private(set) var isUnbound = false

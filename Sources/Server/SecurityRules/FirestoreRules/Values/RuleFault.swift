@@ -1,5 +1,5 @@
-// Why an expression has no value. Faults hold no formatted text: most are absorbed by `||` and `&&`, and only a denial
-// that an operator reads is put into words.
+// Why an expression has no value. Faults hold no formatted text: most are absorbed by `||` and `&&`, and only the faults
+// of a reported denial are put into words.
 
 /// Why an expression of a rule has no value.
 package enum RuleFault: Error, Hashable, Sendable {
@@ -23,7 +23,7 @@ package enum RuleFault: Error, Hashable, Sendable {
   case outOfRange
   /// Text that has no value of the type.
   case conversion(String)
-  /// A regular expression that does not compile, or one whose evaluation exceeds its limit.
+  /// A regular expression that does not compile or is too large, or an invalid replacement text.
   case invalidPattern(String)
   /// Text that is not a path template, or a placeholder that is not bound.
   case invalidPath

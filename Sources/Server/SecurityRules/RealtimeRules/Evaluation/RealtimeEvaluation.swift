@@ -87,9 +87,8 @@ struct RealtimeEvaluation {
   /// Records that the current rule read a location.
   mutating func recordRead(of path: Path) { if recordsReads { readPaths.append(path) } }
 
-  /// Evaluates a rule of the location that the first keys of a path name.
+  /// Evaluates a rule at the location that the first `depth` keys of a path name.
   ///
-  /// - Parameter depth: the number of these keys.
   /// - Throws: ``Access/DecisionInterrupted``; errors of the view.
   mutating func evaluate(
     _ rule: RealtimeRule, at path: Path, depth: Int

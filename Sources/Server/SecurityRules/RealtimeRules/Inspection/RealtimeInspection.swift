@@ -38,7 +38,7 @@ package final class RealtimeInspection: Sendable {
     var evaluated = EvaluatedRules()
     let decision = try ruleset.decide(principal, operation, view: view) { rule, _, _, result, trace in
       evaluated.add(rule, result, trace)
-      // An interrupted decision does not count, since it is made again.
+      // A decision that may be interrupted (`view.work`) is counted only at its end: an interrupted one is repeated.
       if view.work == nil, evaluated.outcomes.count > Self.maximumOutcomes { self.count(&evaluated) }
     }
     count(&evaluated)

@@ -20,7 +20,7 @@ final class RealtimeMarks {
   private let file: [UInt8]
   private let lineStarts: [Int]
   private var expression: [UInt8] = []
-  /// The line, column and offset in the file of each byte of the current expression, and of its end.
+  /// The position in the file of each byte of the current expression, and of its end.
   private var positions: [SourcePosition] = []
   private var first = 0
   /// The marks of all rules. The marks of one rule are in the order in which its expressions were checked.
@@ -61,7 +61,7 @@ final class RealtimeMarks {
   }
 
   /// The position in the file of each byte of the current expression. The file contains the expression as a JSON
-  /// string, in which one escape stands for one or more bytes.
+  /// string, in which one escape represents one or more bytes.
   private func positionsOfBytes(fromLine line: Int, column: Int) -> [SourcePosition] {
     var position = SourcePosition(line: line, column: column)
     var positions: [SourcePosition] = []

@@ -62,7 +62,7 @@ struct RealtimeRuleWalk {
     return results.map { describe($0.rule, at: path.prefix($0.depth), $0.result) }.joined(separator: "; ")
   }
 
-  /// Evaluates a rule of the location that the first keys of a path name.
+  /// Evaluates a rule at the location that the first `depth` keys of a path name.
   private mutating func evaluate(
     _ rule: RealtimeRule, _ path: Path, _ depth: Int
   ) throws -> RealtimeRuleResult {
@@ -138,8 +138,8 @@ struct RealtimeRuleWalk {
   }
 }
 
-/// Receives an evaluated rule and its location, its result, and the values of its marked expressions. The location is a
-/// path and the number of its first keys that count.
+/// Receives an evaluated rule, its location, its result, and the values of its marked expressions. The location is given
+/// by a path and a number of keys: the first keys of the path name it.
 typealias RealtimeRuleReport = (
   RealtimeRule, Path, Int, RealtimeRuleResult, [(mark: Int32, outcome: RealtimeOutcome)]
 ) -> Void
