@@ -86,7 +86,8 @@ package struct IdentityCall: Sendable {
     }
   }
 
-  private func countingHash<Value: Sendable>(
+  /// Runs work that hashes a password, within the limit of the client.
+  private func withHashLimit<Value: Sendable>(
     _ work: () async throws(IdentityError) -> Value
   ) async throws(IdentityError) -> Value {
     guard services.hashLimiter.begin(client) else {
@@ -98,14 +99,14 @@ package struct IdentityCall: Sendable {
 
   /// Hashes a new password.
   func hash(_ password: String) async throws(IdentityError) -> StoredPassword {
-    try await countingHash { () async throws(IdentityError) -> StoredPassword in
+    try await withHashLimit { () async throws(IdentityError) -> StoredPassword in
       try await services.hasher.hash(password)
     }
   }
 
   /// Whether a password matches a stored one; the stored password is nil if the address has no account.
   func verify(_ password: String, _ stored: StoredPassword?) async throws(IdentityError) -> Bool {
-    try await countingHash { () async throws(IdentityError) -> Bool in
+    try await withHashLimit { () async throws(IdentityError) -> Bool in
       try await services.hasher.verify(password, stored)
     }
   }

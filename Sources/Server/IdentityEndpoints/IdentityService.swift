@@ -199,7 +199,7 @@ package struct IdentityService: HTTPService {
     return IdentityCall(
       services: services, database: database, tenantID: tenantID, isPrivileged: isPrivileged, body: body,
       target: request.target, resource: resource, baseURL: baseURL(of: request), language: language(request),
-      project: settings, tenant: try await openTenant(tenantID, tenant, database), idToken: idToken,
+      project: settings, tenant: try await createdTenant(tenantID, tenant, database), idToken: idToken,
       seal: seal, now: services.clock.milliseconds)
   }
 
@@ -213,8 +213,9 @@ package struct IdentityService: HTTPService {
     return try await services.store.project(project)
   }
 
-  /// The settings of a tenant. An emulator creates the tenant on first use, with every sign-in method.
-  private func openTenant(
+  /// The settings of a tenant. If the tenant does not exist, an emulator creates it with every sign-in method.
+  /// - Parameter tenant: the stored settings; nil if there are none.
+  private func createdTenant(
     _ id: String?, _ tenant: TenantSettings?, _ database: IdentityDatabase
   ) async throws -> TenantSettings? {
     guard let id, tenant == nil else { return tenant }

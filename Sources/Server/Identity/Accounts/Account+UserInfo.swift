@@ -62,7 +62,7 @@ extension Account {
 
   /// The list of providers, including password and phone; nil if the account never had a provider.
   package var providerInfo: [JSONValue]? {
-    guard let linked = normalized.providers else { return nil }
+    guard let linked = withProviderList.providers else { return nil }
     var list: [JSONValue] = []
     if hasPasswordProvider, let email {
       var object: JSONObject = [

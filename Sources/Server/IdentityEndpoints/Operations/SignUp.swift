@@ -60,8 +60,8 @@ extension IdentityCall {
       if let newPassword { self.set(newPassword, on: &account) }
       var session = self.newSession(account, provider: provider ?? "")
       if let existing { session.secondFactor = existing.token.secondFactor }
-      let isNewClient = existing == nil && newEmail != nil && !self.isPrivileged
-      if isNewClient {
+      let isClientSignUp = existing == nil && newEmail != nil && !self.isPrivileged
+      if isClientSignUp {
         try self.applyBeforeCreate(result, to: &account, method: "password", session: session)
       }
       try transaction.put(account)
@@ -72,7 +72,7 @@ extension IdentityCall {
       response.set("email", account.email)
       guard provider != nil else { return .respond(response) }
       var factor = FirstFactor(
-        account: account, session: session, response: response, method: isNewClient ? "password" : nil)
+        account: account, session: session, response: response, method: isClientSignUp ? "password" : nil)
       factor.requiresSecondFactor = false
       return .signIn(factor)
     }

@@ -43,12 +43,12 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
     /// The outcome of each distinct value; nil for an outcome without a compact form.
     var outcomes: [Outcome?] = []
     /// The indices of `true` and `false` among the distinct values; -1 for none.
-    var booleans: (isFalse: Int, isTrue: Int) = (-1, -1)
+    var booleanIndices: (forFalse: Int, forTrue: Int) = (-1, -1)
 
     mutating func add(_ outcome: Outcome) {
       let boolean = outcome.boolean
       if let boolean {
-        let index = boolean ? booleans.isTrue : booleans.isFalse
+        let index = boolean ? booleanIndices.forTrue : booleanIndices.forFalse
         if index >= 0 {
           values.distinct[index].count += 1
           return
@@ -70,7 +70,11 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
         values.others += 1
       } else {
         if let boolean {
-          if boolean { booleans.isTrue = outcomes.count } else { booleans.isFalse = outcomes.count }
+          if boolean {
+            booleanIndices.forTrue = outcomes.count
+          } else {
+            booleanIndices.forFalse = outcomes.count
+          }
         }
         values.distinct.append((form, 1))
         outcomes.append(outcome.compactForm)

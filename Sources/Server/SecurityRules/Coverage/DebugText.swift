@@ -5,7 +5,7 @@ import FirestoreModel
 
 extension FirestoreRuleset {
   /// The maximum number of `debug()` calls of one evaluation whose values are written.
-  private static let maximumCount = 100
+  private static let maximumDebugTexts = 100
 
   /// The texts of the calls of `debug()` in an evaluation, in the order of evaluation.
   func debugTexts(of trace: RuleTrace) -> [String] {
@@ -15,7 +15,7 @@ extension FirestoreRuleset {
       else { return nil }
       let position = self.program.positions[Int(node)]
       return "debug() at line \(position.line), column \(position.column)\n\(DebugTextWriter.text(of: value))"
-    }.prefix(Self.maximumCount).map(\.self)
+    }.prefix(Self.maximumDebugTexts).map(\.self)
   }
 }
 

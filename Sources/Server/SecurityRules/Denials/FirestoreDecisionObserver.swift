@@ -54,7 +54,7 @@ package struct FirestoreDecisionObserver: DecisionObserver {
       members["ruleset"] = .string(rules.ruleset.fingerprint)
       request = explain(operation, of: principal, by: rules.ruleset, view, &members)
     }
-    request = DenialMembers.replay(request, limit: log.limits.requestBytes, &members)
+    request = DenialMembers.addReplay(request, limit: log.limits.requestBytes, &members)
     log.append(members, request: request)
   }
 
@@ -66,8 +66,8 @@ package struct FirestoreDecisionObserver: DecisionObserver {
     guard case .rules(var part, let database)? = try? FirestoreRulesPolicy.request(for: operation, view)
     else { return nil }
     let source = ViewedDocuments(database: database, view: view)
-    guard let read = try? part.operation.reading(source) else { return nil }
-    part.operation = read
+    guard let loaded = try? part.operation.loadingDocuments(from: source) else { return nil }
+    part.operation = loaded
     let documents = RecordedDocuments(source: source)
     var context = FirestoreRulesPolicy.context(principal, database, view.time, documents)
     context.use(part)

@@ -98,7 +98,7 @@ final class RecordedDocuments: RuleDocumentSource {
 
   func fields(of path: ResourcePath, afterWrites: Bool) throws -> MapValue? {
     let key = Key(path: path, afterWrites: afterWrites)
-    if let known = recorded[key] { return known }
+    if let fields = recorded[key] { return fields }
     guard let source else { throw UnrecordedRead(name: path.description) }
     let fields = try source.fields(of: path, afterWrites: afterWrites)
     recorded[key] = .some(fields)
@@ -111,13 +111,13 @@ package struct RecordedTreeRequest: Sendable {
   let operation: TreeOperation
   let principal: Principal
   let time: Int64
-  let facts: [RecordedTree.Key: RecordedTree.Answer]
-  /// The approximate size of the facts, in bytes.
+  let answers: [RecordedTree.Key: RecordedTree.Answer]
+  /// The approximate size of the answers, in bytes.
   let bytes: Int
 
   /// Decides the request by a ruleset.
   package func decide(by ruleset: RealtimeRuleset) -> ReplayedDecision {
-    let view = RecordedTree(source: nil, now: time, facts: facts)
+    let view = RecordedTree(source: nil, now: time, answers: answers)
     do {
       let decision = try ruleset.decide(principal, operation, view: view)
       if decision.denial == nil { return .allowed }
@@ -161,24 +161,24 @@ final class RecordedTree: TreeView {
 
   let now: Int64
   private let source: (any TreeView)?
-  private(set) var facts: [Key: Answer]
+  private(set) var answers: [Key: Answer]
   private(set) var bytes = 0
 
   /// - Parameter source: the view to read and record; nil to return recorded locations only.
-  init(source: (any TreeView)?, now: Int64, facts: [Key: Answer] = [:]) {
+  init(source: (any TreeView)?, now: Int64, answers: [Key: Answer] = [:]) {
     self.source = source
     self.now = now
-    self.facts = facts
+    self.answers = answers
   }
 
   private func answer(
     _ path: Path, _ state: TreeState, _ question: Key.Question, _ read: (any TreeView) throws -> Answer
   ) throws -> Answer {
     let key = Key(path: path, state: state, question: question)
-    if let known = facts[key] { return known }
+    if let answer = answers[key] { return answer }
     guard let source else { throw UnrecordedRead(name: "/\(path)") }
     let answer = try read(source)
-    facts[key] = answer
+    answers[key] = answer
     bytes += answer.bytes + path.keyBytes
     return answer
   }

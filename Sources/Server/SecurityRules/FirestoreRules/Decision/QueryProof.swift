@@ -147,9 +147,9 @@ extension FirestoreRuleset {
 
   /// The steps of a query: one for each distinct alternative.
   func steps(_ query: RuleQuery, _ context: Context) throws -> [DecisionStep] {
-    var known = Set<[FilterTerm]>()
+    var seen = Set<[FilterTerm]>()
     var steps: [DecisionStep] = []
-    for terms in query.alternatives where known.insert(terms).inserted {
+    for terms in query.alternatives where seen.insert(terms).inserted {
       let knowledge = QueryKnowledge(terms)
       var request = RuleRequest(
         method: .list, database: context.database, path: query.parent, auth: context.caller.value,

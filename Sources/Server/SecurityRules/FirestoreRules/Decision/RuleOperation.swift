@@ -19,7 +19,7 @@ package enum RuleOperation: Sendable {
 extension RuleOperation {
   /// The operation with the documents that it reads. Only a `read` changes: it becomes a `get` with the fields.
   /// - Throws: the errors of `documents`.
-  func reading(_ documents: any RuleDocumentSource) throws -> RuleOperation {
+  func loadingDocuments(from documents: any RuleDocumentSource) throws -> RuleOperation {
     guard case .read(let paths) = self else { return self }
     return .get(try paths.map { (path: $0, fields: try documents.fields(of: $0, afterWrites: false)) })
   }

@@ -30,7 +30,7 @@ extension RuleMethods {
       }
       try budget.spend(hashing: .list(list))
       try budget.spend(hashing: arguments[0])
-      if list.isShortText, other.isShortText {
+      if list.hasFastTextSearch, other.hasFastTextSearch {
         switch method {
         case .hasAll: return .bool(other.allTexts(list.contains(text:)))
         case .hasAny: return .bool(!other.allTexts { !list.contains(text: $0) })

@@ -36,7 +36,7 @@ struct RealtimeEvaluation {
   private(set) var trace: [(mark: Int32, outcome: RealtimeOutcome)] = []
 
   /// The limit of `trace`, so that an expression of many steps cannot fill the memory.
-  private static let maximumTrace = 2_000
+  private static let maximumTraceCount = 2_000
 
   /// The locations that the current rule read; none unless they are recorded.
   private(set) var readPaths: [Path] = []
@@ -62,7 +62,7 @@ struct RealtimeEvaluation {
   var spentSteps: Int { grantedSteps - budget.steps }
 
   /// Adds the allowance of one written location to the budget of the operation.
-  mutating func allowLocation() {
+  mutating func addLocationAllowance() {
     guard !isInterruptible else { return }
     grantedSteps += RealtimeBudget.stepsPerWrittenLocation
     budget.add(RealtimeBudget.stepsPerWrittenLocation)
@@ -102,7 +102,7 @@ struct RealtimeEvaluation {
     self.path = path
     self.depth = depth
     wildcardDepths = rule.wildcardDepths
-    if !rule.marks.isEmpty { trace.reserveCapacity(min(rule.marks.count, Self.maximumTrace)) }
+    if !rule.marks.isEmpty { trace.reserveCapacity(min(rule.marks.count, Self.maximumTraceCount)) }
     readPaths.removeAll()
     hasReadTime = false
     do {
@@ -135,7 +135,7 @@ struct RealtimeEvaluation {
     case .snapshot(.root): return .snapshot(RealtimeSnapshot(path: .root, state: .before))
     case .knownSnapshot(let snapshot, let steps, let recorded):
       try spend(steps - 1)
-      for (mark, value) in recorded where trace.count < Self.maximumTrace {
+      for (mark, value) in recorded where trace.count < Self.maximumTraceCount {
         trace.append((mark, .value(.snapshot(value))))
       }
       return .snapshot(snapshot)
@@ -187,10 +187,10 @@ struct RealtimeEvaluation {
   private mutating func evaluate(_ term: RealtimeTerm, recordedAs mark: Int32) throws -> RealtimeValue {
     do {
       let value = try evaluate(term)
-      if trace.count < Self.maximumTrace { trace.append((mark, .value(value))) }
+      if trace.count < Self.maximumTraceCount { trace.append((mark, .value(value))) }
       return value
     } catch let failure as RealtimeFailure {
-      if trace.count < Self.maximumTrace { trace.append((mark, .failure(failure))) }
+      if trace.count < Self.maximumTraceCount { trace.append((mark, .failure(failure))) }
       throw failure
     }
   }

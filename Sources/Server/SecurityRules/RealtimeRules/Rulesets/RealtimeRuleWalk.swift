@@ -46,7 +46,7 @@ struct RealtimeRuleWalk {
   /// - Returns: nil if a rule grants it; otherwise the reason for the operator's log.
   mutating func permit(_ path: Path, _ kind: RuleSite.Kind) throws -> String? {
     let path = path.dataPath
-    if kind == .write { evaluation.allowLocation() }
+    if kind == .write { evaluation.addLocationAllowance() }
     var node = root
     var results: [(rule: RealtimeRule, depth: Int, result: RealtimeRuleResult)] = []
     for depth in 0...path.count {
@@ -118,7 +118,7 @@ struct RealtimeRuleWalk {
   private mutating func validateAll(_ node: RealtimeRuleNode, _ location: Path) throws -> String? {
     let content = try view.content(at: location, .after)
     if case .empty = content { return nil }
-    evaluation.allowLocation()
+    evaluation.addLocationAllowance()
     evaluation.remember(content, at: location, .after)
     if let denial = try validate(node, location, location.count) { return denial }
     guard case .children = content else { return nil }
