@@ -1,4 +1,4 @@
-// Tests that a production server removes the codes that its users did not use.
+// Tests that a production server removes expired codes that were never used.
 
 import Identity
 import IdentityEndpoints

@@ -33,7 +33,7 @@ struct AuthTestServer: Sendable {
     return try result.get()
   }
 
-  /// Returns the path of a new directory for one test.
+  /// Returns a unique path for the directory of one test. The directory does not exist yet.
   static func temporaryDirectory() -> String {
     FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)").path
   }

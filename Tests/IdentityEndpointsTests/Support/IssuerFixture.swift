@@ -15,9 +15,12 @@ struct IssuerFixture: Sendable {
   static let otherIssuer = "https://other.example"
   static let log = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
+  /// Publishes the keys of both issuers.
   let receiver: HTTPReceiver
+  /// The key of the first issuer.
   let key: SigningKey
   let store: IdentityStore
+  /// The keys of the server itself.
   let keys: SigningKeys
   let issuers: TrustedIssuers
   let loader: IssuerKeyLoader

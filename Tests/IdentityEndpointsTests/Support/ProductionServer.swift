@@ -138,6 +138,7 @@ struct ServiceAccountFile: Sendable {
   }
 }
 
+/// The headers of a JSON request with a bearer token.
 func bearer(_ token: String) -> [(String, String)] {
   [("authorization", "Bearer " + token), ("content-type", "application/json")]
 }

@@ -1,4 +1,5 @@
-// Tests random rules on a real engine: no response contains a document that the naive evaluator denies.
+// Tests random rules on a real engine: no response contains a document that the naive evaluator denies. The naive
+// evaluator is a second, simple implementation of Firestore rules.
 //
 // A read or write of one document is denied exactly if the naive evaluator denies it. Queries are proved from their
 // filters; here the naive evaluator must grant `list` for each document that a query, a count or a listen returns. The

@@ -11,7 +11,7 @@ final class RuleVectorPlayer: RuleDocumentSource {
   enum Outcome: Equatable {
     case allow
     case deny
-    /// The request is malformed before any rule.
+    /// The request is malformed, so no rule decides it.
     case invalid
     /// The request fails although the rules allow it.
     case failed
@@ -75,7 +75,7 @@ final class RuleVectorPlayer: RuleDocumentSource {
     return isAllowed ? .allow : .deny
   }
 
-  /// The caller with these claims, and with the claims that every player must add.
+  /// The caller with these claims, and with the default claims where the vector omits them.
   private func caller(_ json: JSONValue?) throws -> RuleCaller {
     guard let object = json?.object else { return .nobody }
     var claims = object

@@ -15,7 +15,7 @@ package final class IdentityStore: Sendable {
   /// The prefix of the names of identity databases in the store's catalogue.
   private static let catalogue = "identity/"
 
-  /// Creates the accounts of all projects over an ordered store.
+  /// Creates an identity store that keeps its rows in an ordered store.
   package init(_ store: any OrderedStore) { self.store = store }
 
   /// Opens the database of a project, and creates it on first use.
