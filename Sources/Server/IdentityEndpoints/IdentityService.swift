@@ -222,7 +222,7 @@ package struct IdentityService: HTTPService {
     guard services.isEmulator else { throw IdentityError.rejected("TENANT_NOT_FOUND") }
     return try await database.write { transaction in
       if let tenant = try transaction.reader.tenantSettings(id) { return tenant }
-      let tenant = TenantSettings.open(id)
+      let tenant = TenantSettings.allowingAllMethods(id)
       try transaction.put(tenant)
       return tenant
     }

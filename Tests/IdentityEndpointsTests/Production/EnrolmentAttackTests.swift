@@ -93,7 +93,7 @@ struct EnrolmentAttackTests {
     #expect(try await server.account(Self.email)?.secondFactors.isEmpty == true)
   }
 
-  @Test("Every operation that sends a message counts for the client address")
+  @Test("Every operation that sends a message uses the allowance of the client address")
   func messages() {
     let tables = [IdentityOperation.version1, IdentityOperation.version2, IdentityOperation.version3]
     for name in [

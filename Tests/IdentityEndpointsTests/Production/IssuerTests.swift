@@ -237,7 +237,7 @@ struct IssuerTests {
     }
   }
 
-  @Test("Disabling an account with the user's ID rejects tokens of a day's validity until they expire")
+  @Test("If an account with the user's ID is disabled, tokens that are valid for a day are rejected")
   func revocation() async throws {
     try await IssuerFixture.with { fixture in
       await fixture.loader.refresh()

@@ -95,7 +95,7 @@ extension ProductionServer {
 
   /// Ends the sessions of an account.
   /// - Parameter admin: an access token of an administrator.
-  func end(_ localID: String, by change: AccountChange, admin: String) async throws {
+  func endSessions(of localID: String, by change: AccountChange, admin: String) async throws {
     let body =
       switch change {
       case .disabled: #"{"localId":"\#(localID)","disableUser":true}"#

@@ -179,7 +179,7 @@ struct NaiveEvaluation {
   }
 
   private func name(_ name: String) throws -> NaiveValue {
-    if let known = names[name] { return try known.get() }
+    if let value = names[name] { return try value.get() }
     switch name {
     case "request":
       var members: [String: NaiveValue] = [

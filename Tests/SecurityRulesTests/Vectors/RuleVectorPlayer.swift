@@ -170,10 +170,10 @@ final class RuleVectorPlayer: RuleDocumentSource {
 
   private func apply(_ request: JSONValue) throws {
     guard ["create", "update", "delete", "commit"].contains(request["kind"]?.string) else { return }
-    for (path, fields) in after(try writes(of: request)) { documents[path] = fields }
+    for (path, fields) in states(after: try writes(of: request)) { documents[path] = fields }
   }
 
-  private func after(_ writes: [Write]) -> [ResourcePath: MapValue?] {
+  private func states(after writes: [Write]) -> [ResourcePath: MapValue?] {
     var states: [ResourcePath: MapValue?] = [:]
     for write in writes {
       let path = write.document.path
@@ -184,7 +184,7 @@ final class RuleVectorPlayer: RuleDocumentSource {
   }
 
   private func write(_ writes: [Write], _ context: FirestoreRuleset.Context) throws -> Outcome {
-    let states = after(writes)
+    let states = states(after: writes)
     afterWrites = states
     defer { afterWrites = [:] }
     let ruleWrites = writes.map(RuleWrite.init(vector:))

@@ -86,10 +86,10 @@ package final class TokenVerifier: CredentialVerifier {
       try check(token, at: now)
       return token
     }
-    let generation = cache.generation
+    let clearCount = cache.clearCount
     let token = try verifyUncached(text, at: now)
     try check(token, at: now)
-    cache.insert(token, for: text, generation)
+    cache.insert(token, for: text, clearCount)
     return token
   }
 
@@ -219,9 +219,9 @@ package final class TokenVerifier: CredentialVerifier {
 
   /// Whether a list of OAuth scopes contains one that grants access to this server.
   static func hasScope(_ scopes: String) -> Bool {
-    let known = ["cloud-platform", "datastore", "firebase", "firebase.database", "identitytoolkit"]
+    let accepted = ["cloud-platform", "datastore", "firebase", "firebase.database", "identitytoolkit"]
     return scopes.split(separator: " ").contains { scope in
-      known.contains { scope == "https://www.googleapis.com/auth/" + $0 }
+      accepted.contains { scope == "https://www.googleapis.com/auth/" + $0 }
     }
   }
 
