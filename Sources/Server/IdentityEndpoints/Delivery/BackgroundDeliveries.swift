@@ -1,7 +1,7 @@
 // Delivers e-mails in the background, after the response to their request. So the time of a response does not show
 // whether an e-mail was sent.
 //
-// Invariant: at most `maximum` deliveries are in progress. A further request fails before its address is looked up.
+// Invariant: at most `maximumInProgress` deliveries are in progress. A further request fails before its address is looked up.
 
 package import Identity
 import Locking

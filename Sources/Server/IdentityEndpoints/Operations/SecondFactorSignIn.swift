@@ -8,6 +8,7 @@ extension IdentityCall {
   /// Seconds for which a pending credential is valid in production.
   private static let pendingSeconds: Int64 = 3600
 
+  /// The contents of a pending credential.
   private struct Pending: Sendable {
     var session: RefreshToken
     var method: String?
