@@ -42,7 +42,7 @@ package final class AllowanceLimiter<Key: Hashable & Sendable>: Sendable {
   ///   - key: nil if the event has no key and is not limited.
   ///   - now: milliseconds since the Unix epoch.
   /// - Returns: whether the event is admitted.
-  package func begin(_ key: Key?, at now: Int64) -> Bool {
+  package func admit(_ key: Key?, at now: Int64) -> Bool {
     guard isEnabled, let key else { return true }
     return records.withLock { records in
       let debt = records[key]?.debt(at: now) ?? 0

@@ -81,7 +81,7 @@ package struct IdentityCall: Sendable {
   /// Counts a message to an e-mail address or phone number.
   /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER`.
   func countMessage(to recipient: String) throws(IdentityError) {
-    guard services.recipientLimiter.begin(recipient, at: now) else {
+    guard services.recipientLimiter.admit(recipient, at: now) else {
       throw .rejected("TOO_MANY_ATTEMPTS_TRY_LATER", "Too many messages were sent to this recipient.")
     }
   }

@@ -125,11 +125,11 @@ package struct IdentityService: HTTPService {
   private func run(
     _ operation: IdentityOperation, _ call: IdentityCall, _ client: ClientAddress?
   ) async throws -> JSONObject {
-    guard !call.isPrivileged, operation.guesses != .none else { return try await operation.run(call) }
+    guard !call.isPrivileged, operation.guessPolicy != .none else { return try await operation.run(call) }
     try services.addressLimiter.begin(client, at: call.now)
     let result: Result<JSONObject, any Error>
     do { result = .success(try await operation.run(call)) } catch { result = .failure(error) }
-    if !operation.guesses.counts(result) {
+    if !operation.guessPolicy.counts(result) {
       services.addressLimiter.refund(client, at: services.clock.milliseconds)
     }
     return try result.get()

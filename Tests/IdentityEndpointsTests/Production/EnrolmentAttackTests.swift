@@ -101,7 +101,7 @@ struct EnrolmentAttackTests {
       "accounts/mfaSignIn:start", "getOobConfirmationCode", "sendVerificationCode",
     ] {
       let operation = tables.compactMap { $0[name]?["POST"] }.first
-      guard case .always? = operation?.guesses else {
+      guard case .always? = operation?.guessPolicy else {
         Issue.record("\(name) is not counted")
         continue
       }
@@ -118,7 +118,7 @@ struct EnrolmentAttackTests {
         return nil
       } catch let error as IdentityError { return String(error.message.prefix { $0 != " " }) }
     }
-    func text() async throws -> String? {
+    func sendText() async throws -> String? {
       do {
         _ = try await server.sendVerificationCode(["phoneNumber": .string(Self.number)])
         return nil
@@ -127,17 +127,17 @@ struct EnrolmentAttackTests {
     for _ in 0..<IdentityServices.messageAllowance {
       #expect(try await send(Self.email) == nil)
       #expect(try await send("unknown@example.com") == nil)
-      #expect(try await text() == nil)
+      #expect(try await sendText() == nil)
     }
     for _ in 0..<2 {
       #expect(try await send(Self.email) == "TOO_MANY_ATTEMPTS_TRY_LATER")
       #expect(try await send("unknown@example.com") == "TOO_MANY_ATTEMPTS_TRY_LATER")
-      #expect(try await text() == "TOO_MANY_ATTEMPTS_TRY_LATER")
+      #expect(try await sendText() == "TOO_MANY_ATTEMPTS_TRY_LATER")
     }
     #expect(try await send("other@example.com") == nil)
     server.advance(IdentityServices.messageRestorationMilliseconds / 1000)
     #expect(try await send(Self.email) == nil)
-    #expect(try await text() == nil)
+    #expect(try await sendText() == nil)
   }
 
   @Test("A sign-up with a weak password does not show whether the address has an account")

@@ -9,7 +9,7 @@ extension IdentityCall {
   func signUp() async throws -> JSONObject {
     guard !body.has("idToken"), !isPrivileged else { return try await addOrCreateAccount() }
     // A new account counts before its password is hashed, so that one client cannot occupy the hasher with sign-ups.
-    guard services.newAccountLimiter.begin(client, at: now) else {
+    guard services.newAccountLimiter.admit(client, at: now) else {
       throw IdentityError.rejected(
         "TOO_MANY_ATTEMPTS_TRY_LATER", "Too many accounts were created from this device. Try again later.")
     }

@@ -30,7 +30,7 @@ final class EvaluationRecord: DecisionRecord {
 
 extension FirestoreRuleset {
   /// Evaluates the statements for a step, up to the first that allows it, and traces the values of their expressions.
-  func evaluateRecorded(_ step: DecisionStep, _ evaluator: inout RuleEvaluator) -> StepEvaluation {
+  func evaluateAndTrace(_ step: DecisionStep, _ evaluator: inout RuleEvaluator) -> StepEvaluation {
     evaluator.trace = RuleTrace()
     var evaluation = StepEvaluation(request: step.request, isQuery: step.isQuery)
     evaluation.isAllowed = isAllowed(step, &evaluator) { statement, _, outcome in

@@ -40,7 +40,7 @@ package struct FirestoreDecisionObserver: DecisionObserver {
     if let feed, let rules, let record = decision.record as? EvaluationRecord {
       for evaluation in record.evaluations {
         evaluation.debugTexts.forEach(debug)
-        feed.add(evaluation, by: rules.ruleset, of: database)
+        feed.publish(evaluation, by: rules.ruleset, of: database)
       }
     }
     guard let denial = decision.denial else { return }
@@ -70,7 +70,7 @@ package struct FirestoreDecisionObserver: DecisionObserver {
     part.operation = loaded
     let documents = RecordedDocuments(source: source)
     var context = FirestoreRulesPolicy.context(principal, database, view.time, documents)
-    context.use(part)
+    context.resume(with: part)
     guard let explanation = try? ruleset.explain(part.operation, context) else { return nil }
     members["decision"] = ExplainedDecision(explanation).json
     members["data"] = .object(part.operation.summary(of: explanation.path))

@@ -65,7 +65,7 @@ package struct RecordedFirestoreRequest: Sendable {
   package func decide(by ruleset: FirestoreRuleset) -> ReplayedDecision {
     var context = FirestoreRulesPolicy.context(
       principal, database, time, RecordedDocuments(source: nil, recorded: lookups))
-    context.use(part)
+    context.resume(with: part)
     // No other operation waits, so the decision is made in one part.
     context.isDivisible = false
     do {

@@ -48,14 +48,15 @@ extension RuleWalker {
   /// Walks over the file. Functions are numbered in this order.
   mutating func walk() {
     var counter = 0
-    let file = level(tree.functions, scope: RuleScope(), wildcards: [], &counter)
+    let file = walkLevel(tree.functions, scope: RuleScope(), wildcards: [], &counter)
     for service in tree.services {
-      let scope = level(service.functions, scope: file, wildcards: [], &counter)
+      let scope = walkLevel(service.functions, scope: file, wildcards: [], &counter)
       for match in service.matches { walk(match, path: [], scope: scope, &counter) }
     }
   }
 
-  private mutating func level(
+  /// Visits the functions of a level, and returns the scope inside the level.
+  private mutating func walkLevel(
     _ functions: [SyntaxTree.Function], scope: RuleScope, wildcards: [String], _ counter: inout Int
   ) -> RuleScope {
     var names: [String: Int] = [:]
@@ -73,7 +74,7 @@ extension RuleWalker {
   private mutating func walk(
     _ match: SyntaxTree.Match, path: [SyntaxTree.Match], scope: RuleScope, _ counter: inout Int
   ) {
-    let scope = level(match.functions, scope: scope, wildcards: match.wildcardNames, &counter)
+    let scope = walkLevel(match.functions, scope: scope, wildcards: match.wildcardNames, &counter)
     let path = path + [match]
     for inner in match.matches { walk(inner, path: path, scope: scope, &counter) }
     for allow in match.allows { visit(allow, in: path, scope: scope) }

@@ -54,14 +54,14 @@ extension FirestoreRuleset {
   {
     explain(
       Denial(
-        step: .document(getRequest(path, fields, context)), lookups: context.lookups(operationCount: 1),
+        step: .document(requestToRead(path, fields, context)), lookups: context.lookups(operationCount: 1),
         work: RuleBudget.maximumWork))
   }
 
   /// Explains the denial of a commit; nil if it is allowed.
   package func explainChanges(_ changes: [RuleChange], _ context: Context) -> DenialExplanation? {
     denial(
-      of: steps(changes, context), context.lookups(operationCount: changes.count), context.work
+      of: steps(changes, context), context.lookups(operationCount: changes.count), context.workLimit
     ).map { explain($0) }
   }
 

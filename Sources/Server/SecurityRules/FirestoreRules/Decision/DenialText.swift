@@ -43,7 +43,8 @@ extension FirestoreRuleset {
   package func denialText(_ operation: RuleOperation, _ context: Context) throws -> String? {
     let steps = try steps(operation, context)
     guard
-      let denial = denial(of: steps, lookups(for: operation, steps, context), limit(for: operation, context))
+      let denial = denial(
+        of: steps, lookups(for: operation, steps, context), workLimit(for: operation, context))
     else { return nil }
     var explanations = [explain(denial)]
     if case .changes(let changes) = operation, !changes[denial.index].isConditional,

@@ -72,7 +72,7 @@ struct RuleBudget: Sendable {
   }
 
   /// Runs a regular expression, which may spend the remaining work.
-  mutating func match<T>(
+  mutating func runPattern<T>(
     _ body: (inout PatternBudget) throws(PatternBudget.Exhausted) -> T
   ) throws(RuleFault) -> T {
     var budget = PatternBudget(steps: work / RuleCost.patternStep)

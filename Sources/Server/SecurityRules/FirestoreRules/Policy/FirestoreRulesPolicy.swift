@@ -109,7 +109,7 @@ package struct FirestoreRulesPolicy: AccessPolicy {
       let operation = part.operation
       var context = Self.context(
         principal, database, view.time, ViewedDocuments(database: database, view: view))
-      context.use(part)
+      context.resume(with: part)
       let decision =
         recording ? try ruleset.decideRecorded(operation, context) : try ruleset.decide(operation, context)
       if let failure = decision.failure { throw failure }
@@ -177,7 +177,7 @@ package struct FirestoreRulesPolicy: AccessPolicy {
 
 extension FirestoreRuleset.Context {
   /// Continues with a part of an operation.
-  mutating func use(_ part: FirestoreRulesPolicy.Part) {
+  mutating func resume(with part: FirestoreRulesPolicy.Part) {
     progress = part.progress
     requestCount = part.requestCount
     isDivisible = part.isDivisible

@@ -69,7 +69,7 @@ struct RealtimeEvaluation {
   }
 
   /// Stores the content of a location that rules will read next.
-  mutating func remember(_ content: Node.Content, at path: Path, _ state: TreeState) {
+  mutating func cacheContent(_ content: Node.Content, at path: Path, _ state: TreeState) {
     lastRead = (path, state, content)
   }
 
@@ -235,7 +235,7 @@ struct RealtimeEvaluation {
     case .less, .lessOrEqual, .greater, .greaterOrEqual: return .bool(try compare(operation, left, right))
     case .add:
       if case .number(let x) = left, case .number(let y) = right { return .number(x + y) }
-      let (x, y) = (try part(left), try part(right))
+      let (x, y) = (try operandText(left), try operandText(right))
       let length = x.utf8.count + y.utf8.count
       guard length <= RealtimeBudget.maximumTextBytes else { throw RealtimeFailure.budget }
       try spend(length / RealtimeBudget.bytesPerStep)
@@ -253,7 +253,7 @@ struct RealtimeEvaluation {
   }
 
   /// An operand of `+` as text.
-  private func part(_ value: RealtimeValue) throws(RealtimeFailure) -> String {
+  private func operandText(_ value: RealtimeValue) throws(RealtimeFailure) -> String {
     switch value {
     case .string(let text): return text
     case .number(let number): return RealtimeText.text(of: number)

@@ -31,7 +31,7 @@ package final class RealtimeInspection: Sendable {
   ///
   /// - Returns: nil if the rules cannot be marked.
   /// - Throws: errors of the view.
-  func decideCounted(
+  func decideAndCount(
     _ operation: TreeOperation, of principal: Principal, view: any TreeView
   ) throws -> RealtimeDecision? {
     guard let ruleset = markedRuleset() else { return nil }

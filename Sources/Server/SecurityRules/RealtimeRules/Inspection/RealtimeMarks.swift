@@ -37,7 +37,7 @@ final class RealtimeMarks {
   var rangeOfCurrentRule: Range<Int> { firstMark..<marks.count }
 
   /// Begins a rule.
-  func begin(_ site: RuleSite) {
+  func beginRule(_ site: RuleSite) {
     firstMark = marks.count
     guard case .expression(let text) = site.rule else { return }
     expression = Array(text.utf8)

@@ -44,7 +44,7 @@ struct RealtimeRuleWalk {
   /// Searches for a rule that grants an operation at a location.
   ///
   /// - Returns: nil if a rule grants it; otherwise the reason for the operator's log.
-  mutating func permit(_ path: Path, _ kind: RuleSite.Kind) throws -> String? {
+  mutating func checkPermission(_ path: Path, _ kind: RuleSite.Kind) throws -> String? {
     let path = path.dataPath
     if kind == .write { evaluation.addLocationAllowance() }
     var node = root
@@ -119,7 +119,7 @@ struct RealtimeRuleWalk {
     let content = try view.content(at: location, .after)
     if case .empty = content { return nil }
     evaluation.addLocationAllowance()
-    evaluation.remember(content, at: location, .after)
+    evaluation.cacheContent(content, at: location, .after)
     if let denial = try validate(node, location, location.count) { return denial }
     guard case .children = content else { return nil }
     for (key, child) in node.children where child.hasValidation {

@@ -76,7 +76,7 @@ fileprivate final class RealtimeCompiler {
   /// - Returns: the mistake in the rule; nil if there is none.
   func add(_ site: RuleSite) -> RuleMistake? {
     let condition: RealtimeRule.Condition
-    marks?.begin(site)
+    marks?.beginRule(site)
     switch site.rule {
     case .constant(let value): condition = .constant(value)
     case .expression(let text):
