@@ -111,7 +111,7 @@ struct AuthConfigurationTests {
     ]
     let token = try key.encode(claims)
     let file = """
-      {"issuers": {"https://id.example": {"audiences": ["app"], "keys": "\(receiver.base)/keys"}}}
+      {"issuers": {"https://id.example": {"audiences": ["app"], "keys": "\(receiver.baseURL)/keys"}}}
       """
     try await ProductionServer.with(authConfig: file) { server in
       let admin = try await server.accessToken(server.account("admin"))

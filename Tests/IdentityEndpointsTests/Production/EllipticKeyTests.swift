@@ -146,7 +146,7 @@ struct EllipticKeyTests {
     let providers = OpenIDProviders(
       [
         "oidc.example": .init(
-          issuer: "https://issuer.example", audiences: ["app"], keysURL: receiver.base + "/keys")
+          issuer: "https://issuer.example", audiences: ["app"], keysURL: receiver.baseURL + "/keys")
       ], outbound: OutboundHTTP(group: MultiThreadedEventLoopGroup.singleton))
     func verify(_ change: (inout JSONObject) -> Void) async throws -> JSONObject {
       var claims: JSONObject = [

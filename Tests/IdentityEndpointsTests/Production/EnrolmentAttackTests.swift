@@ -36,7 +36,7 @@ struct EnrolmentAttackTests {
     } catch let error as IdentityError { return String(error.message.prefix { $0 != " " }) }
   }
 
-  private func start(_ server: ProductionCalls, _ idToken: JSONValue) async throws -> JSONValue? {
+  private func startEnrolment(_ server: ProductionCalls, _ idToken: JSONValue) async throws -> JSONValue? {
     let started = try await server.startEnrolment([
       "idToken": idToken, "phoneEnrollmentInfo": .object(["phoneNumber": .string(Self.number)]),
     ])
@@ -61,9 +61,9 @@ struct EnrolmentAttackTests {
     let server = try await ProductionCalls(delivery: delivery)
     let idToken = try await signUp(server, isVerified: true)
     for _ in 0..<AttemptLimiter.freeFailures {
-      #expect(try await enrol(server, idToken, start(server, idToken), "x") == "INVALID_CODE")
+      #expect(try await enrol(server, idToken, startEnrolment(server, idToken), "x") == "INVALID_CODE")
     }
-    let session = try await start(server, idToken)
+    let session = try await startEnrolment(server, idToken)
     let code = delivery.codes.withLockedValue { $0[Self.number] } ?? ""
     #expect(try await enrol(server, idToken, session, code) == "TOO_MANY_ATTEMPTS_TRY_LATER")
     server.advance(1)
@@ -75,7 +75,7 @@ struct EnrolmentAttackTests {
     let delivery = CodeRecorder()
     let server = try await ProductionCalls(delivery: delivery)
     let idToken = try await signUp(server, isVerified: true)
-    let session = try await start(server, idToken)
+    let session = try await startEnrolment(server, idToken)
     let code = delivery.codes.withLockedValue { $0[Self.number] } ?? ""
     try await server.change(Self.email) {
       $0.secondFactors = [

@@ -58,10 +58,10 @@ struct IssuerFixture: Sendable {
     issuers = TrustedIssuers([
       .init(
         issuer: Self.issuer, audiences: ["app", "app2"], project: Self.project,
-        keysURL: receiver.base + "/keys"),
+        keysURL: receiver.baseURL + "/keys"),
       .init(
-        issuer: Self.otherIssuer, audiences: ["app"], project: "demo-other", keysURL: receiver.base + "/other"
-      ),
+        issuer: Self.otherIssuer, audiences: ["app"], project: "demo-other",
+        keysURL: receiver.baseURL + "/other"),
     ])
     let accounts = try await ServiceAccounts.open(store, clock: clock)
     let revocations = try await RevocationList.open(

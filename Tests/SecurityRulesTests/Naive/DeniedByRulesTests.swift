@@ -116,9 +116,9 @@ private final class RuledEngine {
     }
   }
 
-  private func expect(_ condition: Bool, _ what: String) {
+  private func expect(_ condition: Bool, _ description: String) {
     counts.decisions += 1
-    #expect(condition, "seed \(seed): \(what)")
+    #expect(condition, "seed \(seed): \(description)")
   }
 
   private func get(_ paths: [ResourcePath], _ caller: Caller?) async throws {

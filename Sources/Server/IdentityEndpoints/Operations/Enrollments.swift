@@ -13,8 +13,8 @@ extension IdentityCall {
     var factors: [Account.SecondFactor] = []
     for element in list {
       let id: String
-      if let given = element["mfaEnrollmentId"]?.string, !given.isEmpty {
-        id = given
+      if let requestedID = element["mfaEnrollmentId"]?.string, !requestedID.isEmpty {
+        id = requestedID
       } else if generatesIDs {
         id = RandomText.identifier(28)
       } else {

@@ -115,10 +115,10 @@ extension IdentityCall {
       session.signInAttributes = pending.session.signInAttributes
       session.secondFactor = .init(
         identifier: factor.id, provider: factor.phoneNumber == nil ? "totp" : "phone")
-      var first = FirstFactor(account: account, session: session, response: [:], method: pending.method)
-      first.requiresSecondFactor = false
-      first.includesExpiry = false
-      return .signIn(first)
+      var firstFactor = FirstFactor(account: account, session: session, response: [:], method: pending.method)
+      firstFactor.requiresSecondFactor = false
+      firstFactor.includesExpiry = false
+      return .signIn(firstFactor)
     }
   }
 
