@@ -67,7 +67,7 @@ package final class FirestoreRuleset: Sendable {
     }
   }
 
-  /// Decides reading documents by name.
+  /// Decides a read of documents by name.
   ///
   /// - Parameter documents: the paths with their stored fields; nil for a document that does not exist.
   package func decideGet(

@@ -37,7 +37,7 @@ extension RuleRegex {
     }
   }
 
-  /// The parts between the matches, without empty ones at the end, but at least one.
+  /// The parts between the matches. Empty parts at the end are dropped, but one part always remains.
   func split(_ text: String, _ budget: inout RuleBudget) throws(RuleFault) -> [String] {
     try budget.spend(work: text.utf8.count * 2 * RuleCost.convertedByte)
     let units = text.unicodeScalars.map(\.value)

@@ -45,7 +45,7 @@ package struct RuleConstraint: Sendable {
       // differs from the integer.
       return comparator == .equal && op == .notEqual
     }
-    // A field that is NaN differs from every number, and compares with none.
+    // A field that is NaN differs from every number, and is neither less nor greater.
     if case .float(let a) = bound, a.isNaN, value.isNumber { return comparator == .equal && op == .notEqual }
     if case .float(let b) = value, b.isNaN { return op == .notEqual && bound.isNumber }
     guard comparator != .contains else { return false }
