@@ -82,7 +82,7 @@ struct IdentityEndpointCase {
     case .bool: .bool(true)
     case .int: .int(1)
     case .decimal: .string("1")
-    case .word(let words): .string(words.first { $0 == "PASSWORD_RESET" } ?? words.last ?? "")
+    case .enumeration(let words): .string(words.first { $0 == "PASSWORD_RESET" } ?? words.last ?? "")
     case .list(let element): .array([value(name, element)])
     case .object(let fields): .object(object(fields))
     case .any: .object([:])

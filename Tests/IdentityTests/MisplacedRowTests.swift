@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Rows of accounts at another ID")
 struct MisplacedRowTests {
-  @Test("An account at the ID or tenant of another is a corrupt row", arguments: [nil, "t1"] as [String?])
+  @Test("A row with the account of another ID or tenant is corrupt", arguments: [nil, "t1"] as [String?])
   func misplaced(tenant: String?) async throws {
     try await IdentityFixture.with { fixture in
       let database = try await fixture.store.project(IdentityFixture.project)

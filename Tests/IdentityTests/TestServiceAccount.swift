@@ -16,7 +16,7 @@ struct TestServiceAccount {
     key = try _RSA.Signing.PrivateKey(pemRepresentation: try #require(file["private_key"]?.string))
   }
 
-  /// Signs claims that replace the usual ones: issuer, subject and an hour of validity.
+  /// Signs claims. Claims that are missing get their defaults: issuer, subject and an hour of validity.
   func sign(_ claims: JSONObject, _ now: Int64) throws -> String {
     var all: JSONObject = [
       "iss": .string(email), "sub": .string(email), "iat": .int(now), "exp": .int(now + 3600),

@@ -1,4 +1,4 @@
-// Tests that a transaction changes an index row only for the account that it names.
+// Tests that a transaction changes an index row only on behalf of the account that the row names.
 
 import Testing
 

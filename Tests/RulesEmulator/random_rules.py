@@ -31,16 +31,18 @@ class Expressions:
         self.functions = []
 
     def of(self, kind, depth):
+        """An expression of a type. Its operands are nested to a depth."""
         if self.rng.random() < 0.03:
             kind = self.rng.choice(TYPES)
-        known = [name for name, own in self.names if own == kind]
-        if known and self.rng.random() < 0.25:
-            return self.rng.choice(known)
+        visible = [name for name, name_kind in self.names if name_kind == kind]
+        if visible and self.rng.random() < 0.25:
+            return self.rng.choice(visible)
         if depth <= 0 or self.rng.random() < 0.15:
             return self.leaf(kind)
         return getattr(self, "a_" + kind)(depth - 1)
 
     def some(self, depth):
+        """An expression of any type."""
         return self.of(self.rng.choice(TYPES), depth)
 
     def field(self, kind):
@@ -90,10 +92,10 @@ class Expressions:
         return self.literal(kind)
 
     def function(self, kind, depth):
-        own = [f for f in self.functions if f[2] == kind]
-        if not own:
+        candidates = [f for f in self.functions if f[2] == kind]
+        if not candidates:
             return self.leaf(kind)
-        name, parameters, _ = self.rng.choice(own)
+        name, parameters, _ = self.rng.choice(candidates)
         return f"{name}({', '.join(self.of(p, depth) for p in parameters)})"
 
     def a_bool(self, d):
@@ -236,16 +238,16 @@ def rules_file(rng):
     for index in range(5):
         result = rng.choice(["bool", "bool", "int", "string"])
         parameters = [rng.choice(TYPES) for _ in range(rng.randint(0, 3))]
-        own = Expressions(rng)
-        own.functions = list(expressions.functions)
-        own.names = [(f"p{i}", kind) for i, kind in enumerate(parameters)]
+        inner = Expressions(rng)
+        inner.functions = list(expressions.functions)
+        inner.names = [(f"p{i}", kind) for i, kind in enumerate(parameters)]
         lets = []
         for i in range(rng.randint(0, 2)):
             kind = rng.choice(TYPES)
-            lets.append(f"let v{i} = {own.of(kind, 2)};")
-            own.names.append((f"v{i}", kind))
+            lets.append(f"let v{i} = {inner.of(kind, 2)};")
+            inner.names.append((f"v{i}", kind))
         # `id` is not in scope of a function of the outer block.
-        body = f"{' '.join(lets)} return {own.of(result, 2)};"
+        body = f"{' '.join(lets)} return {inner.of(result, 2)};"
         names = ", ".join(f"p{i}" for i in range(len(parameters)))
         functions.append(f"function g{index}({names}) {{ {body} }}")
         expressions.functions.append((f"g{index}", parameters, result))
@@ -344,10 +346,10 @@ def field_filter(rng, name=None, kind=None):
     if kind == "list":
         return {"fieldFilter": {"field": path, "op": "ARRAY_CONTAINS", "value": value(rng, "string")}}
     op = rng.choice(["EQUAL", "EQUAL", "EQUAL", "LESS_THAN", "GREATER_THAN", "GREATER_THAN_OR_EQUAL", "LESS_THAN_OR_EQUAL", "NOT_EQUAL", "IN"])
-    own = value(rng, kind if rng.random() < 0.9 else rng.choice(["int", "float", "string"]))
+    operand = value(rng, kind if rng.random() < 0.9 else rng.choice(["int", "float", "string"]))
     if op == "IN":
-        own = {"arrayValue": {"values": [own, value(rng, kind)]}}
-    return {"fieldFilter": {"field": path, "op": op, "value": own}}
+        operand = {"arrayValue": {"values": [operand, value(rng, kind)]}}
+    return {"fieldFilter": {"field": path, "op": op, "value": operand}}
 
 
 def structured_query(rng, collection):
@@ -376,27 +378,27 @@ def write(rng, name, stored):
     """One write of a commit."""
     document = f"{ROOT}/{name}"
     choice = rng.random()
-    own = {}
+    result = {}
     if choice < 0.2:
-        own = {"delete": document}
+        result = {"delete": document}
     else:
         changed = fields(rng)
         if stored and rng.random() < 0.6:
             changed = {**stored, **{k: changed[k] for k in list(changed)[: rng.randint(0, 2)]}}
-        own = {"update": {"name": document, "fields": changed}}
+        result = {"update": {"name": document, "fields": changed}}
         if rng.random() < 0.35:
             names = rng.sample(["n", "s", "b", "m.x", "owner"], rng.randint(0, 2))
-            own["updateMask"] = {"fieldPaths": names}
+            result["updateMask"] = {"fieldPaths": names}
         if rng.random() < 0.3:
-            own["updateTransforms"] = [rng.choice([
+            result["updateTransforms"] = [rng.choice([
                 {"fieldPath": "t", "setToServerValue": "REQUEST_TIME"},
                 {"fieldPath": "n", "increment": {"integerValue": "1"}},
                 {"fieldPath": "tags", "appendMissingElements": {"values": [{"stringValue": "a"}]}},
                 {"fieldPath": "l", "removeAllFromArray": {"values": [{"stringValue": "a"}]}},
             ])]
     if rng.random() < 0.2:
-        own["currentDocument"] = {"exists": rng.random() < 0.6}
-    return own
+        result["currentDocument"] = {"exists": rng.random() < 0.6}
+    return result
 
 
 def requests(rng, count, stored):

@@ -32,7 +32,7 @@ package final class AddressLimiter: Sendable {
   ///   - now: milliseconds since the Unix epoch.
   /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER`.
   package func begin(_ address: ClientAddress?, at now: Int64) throws(IdentityError) {
-    guard attempts.begin(address, at: now) else {
+    guard attempts.admit(address, at: now) else {
       throw .rejected(
         "TOO_MANY_ATTEMPTS_TRY_LATER",
         "We have blocked all requests from this device due to unusual activity. Try again later.")

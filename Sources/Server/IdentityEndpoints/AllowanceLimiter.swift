@@ -11,9 +11,10 @@ package final class AllowanceLimiter<Key: Hashable & Sendable>: Sendable {
     /// The used part of the allowance, in milliseconds until it is restored.
     var debt: Int64
     /// The time of the latest event, in milliseconds since the Unix epoch.
-    var at: Int64
+    var latestEvent: Int64
 
-    func debt(at now: Int64) -> Int64 { max(0, debt - max(0, now - at)) }
+    /// The debt that remains at a time.
+    func debt(at now: Int64) -> Int64 { max(0, debt - max(0, now - latestEvent)) }
   }
 
   private let isEnabled: Bool
@@ -42,14 +43,14 @@ package final class AllowanceLimiter<Key: Hashable & Sendable>: Sendable {
   ///   - key: nil if the event has no key and is not limited.
   ///   - now: milliseconds since the Unix epoch.
   /// - Returns: whether the event is admitted.
-  package func begin(_ key: Key?, at now: Int64) -> Bool {
+  package func admit(_ key: Key?, at now: Int64) -> Bool {
     guard isEnabled, let key else { return true }
     return records.withLock { records in
       let debt = records[key]?.debt(at: now) ?? 0
       guard debt <= (allowance - 1) * restorationMilliseconds else { return false }
       if records.count >= maximumRecords, records[key] == nil { Self.shrink(&records, at: now) }
-      let latest = max(now, records[key]?.at ?? now)
-      records[key] = Record(debt: debt + restorationMilliseconds, at: latest)
+      let latest = max(now, records[key]?.latestEvent ?? now)
+      records[key] = Record(debt: debt + restorationMilliseconds, latestEvent: latest)
       precondition(records.count <= max(maximumRecords, 1), "invariant: the keys in memory are bounded")
       return true
     }
@@ -61,7 +62,7 @@ package final class AllowanceLimiter<Key: Hashable & Sendable>: Sendable {
     records.withLock { records in
       guard let record = records[key] else { return }
       let debt = record.debt(at: now) - restorationMilliseconds
-      records[key] = debt > 0 ? Record(debt: debt, at: max(now, record.at)) : nil
+      records[key] = debt > 0 ? Record(debt: debt, latestEvent: max(now, record.latestEvent)) : nil
     }
   }
 

@@ -28,7 +28,7 @@ package struct CredentialsHandler: IdentityRouteHandler {
         let role = body["role"]?.string.flatMap(ServiceRole.init(rawValue:)),
         let tokenURI = body["tokenUri"]?.string
       else { throw IdentityError.invalidBody("name, project, role and tokenUri are required") }
-      // The project's database marks the project as known to this server.
+      // Opens the project's database, whose existence makes the project known to this server.
       _ = try await service.services.store.project(project)
       return .identity(
         try await accounts.create(name: name, project: project, role: role, tokenURI: tokenURI))

@@ -81,12 +81,13 @@ package struct IdentityCall: Sendable {
   /// Counts a message to an e-mail address or phone number.
   /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER`.
   func countMessage(to recipient: String) throws(IdentityError) {
-    guard services.recipientLimiter.begin(recipient, at: now) else {
+    guard services.recipientLimiter.admit(recipient, at: now) else {
       throw .rejected("TOO_MANY_ATTEMPTS_TRY_LATER", "Too many messages were sent to this recipient.")
     }
   }
 
-  private func countingHash<Value: Sendable>(
+  /// Runs work that hashes a password, within the limit of the client.
+  private func withHashLimit<Value: Sendable>(
     _ work: () async throws(IdentityError) -> Value
   ) async throws(IdentityError) -> Value {
     guard services.hashLimiter.begin(client) else {
@@ -98,14 +99,14 @@ package struct IdentityCall: Sendable {
 
   /// Hashes a new password.
   func hash(_ password: String) async throws(IdentityError) -> StoredPassword {
-    try await countingHash { () async throws(IdentityError) -> StoredPassword in
+    try await withHashLimit { () async throws(IdentityError) -> StoredPassword in
       try await services.hasher.hash(password)
     }
   }
 
   /// Whether a password matches a stored one; the stored password is nil if the address has no account.
   func verify(_ password: String, _ stored: StoredPassword?) async throws(IdentityError) -> Bool {
-    try await countingHash { () async throws(IdentityError) -> Bool in
+    try await withHashLimit { () async throws(IdentityError) -> Bool in
       try await services.hasher.verify(password, stored)
     }
   }

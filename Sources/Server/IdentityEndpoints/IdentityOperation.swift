@@ -19,12 +19,12 @@ struct IdentityOperation: Sendable {
   /// Whether the body must name the project, as the legacy batch operations require.
   var requiresTargetProject = false
   /// The calls that count as guesses of the client's address.
-  var guesses = GuessPolicy.none
+  var guessPolicy = GuessPolicy.none
   var run: Handler
 
-  init(_ fields: [String: FieldKind], guesses: GuessPolicy = .none, _ run: @escaping Handler) {
+  init(_ fields: [String: FieldKind], guessPolicy: GuessPolicy = .none, _ run: @escaping Handler) {
     self.fields = fields
-    self.guesses = guesses
+    self.guessPolicy = guessPolicy
     self.run = run
   }
 
@@ -44,39 +44,41 @@ struct IdentityOperation: Sendable {
 
   // MARK: Tables
 
-  private static let signUp = IdentityOperation(RequestFields.signUp, guesses: .failures) {
+  private static let signUp = IdentityOperation(RequestFields.signUp, guessPolicy: .failures) {
     try await $0.signUp()
   }
   private static let lookup = IdentityOperation(RequestFields.lookup) { try await $0.lookup() }
-  private static let update = IdentityOperation(RequestFields.update, guesses: .failures) {
+  private static let update = IdentityOperation(RequestFields.update, guessPolicy: .failures) {
     try await $0.update()
   }
   private static let delete = IdentityOperation(RequestFields.delete) { try await $0.deleteAccount() }
-  private static let sendCode = IdentityOperation(RequestFields.sendCode, guesses: .always) {
+  private static let sendCode = IdentityOperation(RequestFields.sendCode, guessPolicy: .always) {
     try await $0.sendCode()
   }
-  private static let password = IdentityOperation(RequestFields.password, guesses: .failures) {
+  private static let password = IdentityOperation(RequestFields.password, guessPolicy: .failures) {
     try await $0.signInWithPassword()
   }
   private static let customToken = IdentityOperation(RequestFields.customToken) {
     try await $0.signInWithCustomToken()
   }
-  private static let emailLink = IdentityOperation(RequestFields.emailLink, guesses: .failures) {
+  private static let emailLink = IdentityOperation(RequestFields.emailLink, guessPolicy: .failures) {
     try await $0.signInWithEmailLink()
   }
   private static let provider = IdentityOperation(RequestFields.identityProvider) {
     try await $0.signInWithProvider()
   }
-  private static let phoneNumber = IdentityOperation(RequestFields.phoneNumber, guesses: .failures) {
+  private static let phoneNumber = IdentityOperation(RequestFields.phoneNumber, guessPolicy: .failures) {
     try await $0.signInWithPhoneNumber()
   }
-  private static let verificationCode = IdentityOperation(RequestFields.verificationCode, guesses: .always) {
+  private static let verificationCode = IdentityOperation(
+    RequestFields.verificationCode, guessPolicy: .always
+  ) {
     try await $0.sendVerificationCode()
   }
-  private static let resetPassword = IdentityOperation(RequestFields.resetPassword, guesses: .failures) {
+  private static let resetPassword = IdentityOperation(RequestFields.resetPassword, guessPolicy: .failures) {
     try await $0.resetPassword()
   }
-  private static let authURI = IdentityOperation(RequestFields.authURI, guesses: .always) {
+  private static let authURI = IdentityOperation(RequestFields.authURI, guessPolicy: .always) {
     try await $0.createAuthURI()
   }
   private static let project = IdentityOperation(RequestFields.none) { try await $0.getProject() }
@@ -156,27 +158,27 @@ struct IdentityOperation: Sendable {
   /// `identitytoolkit.googleapis.com/v2`.
   static let version2: Table = [
     "accounts/mfaEnrollment:start": [
-      "POST": IdentityOperation(RequestFields.multiFactorEnrolment, guesses: .always) {
+      "POST": IdentityOperation(RequestFields.multiFactorEnrolment, guessPolicy: .always) {
         try await $0.startEnrolment()
       }
     ],
     "accounts/mfaEnrollment:finalize": [
-      "POST": IdentityOperation(RequestFields.multiFactorEnrolment, guesses: .failures) {
+      "POST": IdentityOperation(RequestFields.multiFactorEnrolment, guessPolicy: .failures) {
         try await $0.finalizeEnrolment()
       }
     ],
     "accounts/mfaEnrollment:withdraw": [
-      "POST": IdentityOperation(RequestFields.multiFactorEnrolment, guesses: .failures) {
+      "POST": IdentityOperation(RequestFields.multiFactorEnrolment, guessPolicy: .failures) {
         try await $0.withdrawEnrolment()
       }
     ],
     "accounts/mfaSignIn:start": [
-      "POST": IdentityOperation(RequestFields.multiFactorSignIn, guesses: .always) {
+      "POST": IdentityOperation(RequestFields.multiFactorSignIn, guessPolicy: .always) {
         try await $0.startSecondFactor()
       }
     ],
     "accounts/mfaSignIn:finalize": [
-      "POST": IdentityOperation(RequestFields.multiFactorSignIn, guesses: .failures) {
+      "POST": IdentityOperation(RequestFields.multiFactorSignIn, guessPolicy: .failures) {
         try await $0.finalizeSecondFactor()
       }
     ],

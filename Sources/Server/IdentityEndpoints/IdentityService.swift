@@ -121,15 +121,15 @@ package struct IdentityService: HTTPService {
     return .identity(try await run(operation, call, client))
   }
 
-  /// Runs an operation. Guesses of a client that is not an administrator count for its address.
+  /// Runs an operation. Guesses of a client that is not an administrator use the allowance of its address.
   private func run(
     _ operation: IdentityOperation, _ call: IdentityCall, _ client: ClientAddress?
   ) async throws -> JSONObject {
-    guard !call.isPrivileged, operation.guesses != .none else { return try await operation.run(call) }
+    guard !call.isPrivileged, operation.guessPolicy != .none else { return try await operation.run(call) }
     try services.addressLimiter.begin(client, at: call.now)
     let result: Result<JSONObject, any Error>
     do { result = .success(try await operation.run(call)) } catch { result = .failure(error) }
-    if !operation.guesses.counts(result) {
+    if !operation.guessPolicy.counts(result) {
       services.addressLimiter.refund(client, at: services.clock.milliseconds)
     }
     return try result.get()
@@ -199,7 +199,7 @@ package struct IdentityService: HTTPService {
     return IdentityCall(
       services: services, database: database, tenantID: tenantID, isPrivileged: isPrivileged, body: body,
       target: request.target, resource: resource, baseURL: baseURL(of: request), language: language(request),
-      project: settings, tenant: try await openTenant(tenantID, tenant, database), idToken: idToken,
+      project: settings, tenant: try await createdTenant(tenantID, tenant, database), idToken: idToken,
       seal: seal, now: services.clock.milliseconds)
   }
 
@@ -213,15 +213,16 @@ package struct IdentityService: HTTPService {
     return try await services.store.project(project)
   }
 
-  /// The settings of a tenant. An emulator creates the tenant on first use, with every sign-in method.
-  private func openTenant(
+  /// The settings of a tenant. If the tenant does not exist, an emulator creates it with every sign-in method.
+  /// - Parameter tenant: the stored settings; nil if there are none.
+  private func createdTenant(
     _ id: String?, _ tenant: TenantSettings?, _ database: IdentityDatabase
   ) async throws -> TenantSettings? {
     guard let id, tenant == nil else { return tenant }
     guard services.isEmulator else { throw IdentityError.rejected("TENANT_NOT_FOUND") }
     return try await database.write { transaction in
       if let tenant = try transaction.reader.tenantSettings(id) { return tenant }
-      let tenant = TenantSettings.open(id)
+      let tenant = TenantSettings.allowingAllMethods(id)
       try transaction.put(tenant)
       return tenant
     }

@@ -65,8 +65,8 @@ package struct IdentityServices: Sendable {
   /// Accounts that a client address can create before it must wait: 100 an hour, as in the hosted product.
   package static let newAccountAllowance: Int64 = 100
   private static let newAccountRestorationMilliseconds: Int64 = 36_000
-  /// Messages that a recipient can receive before further messages must wait: twice the free failures for its codes.
-  /// The allowance is restored at 20 messages an hour.
+  /// Messages that a recipient can receive before further messages must wait: twice the number of wrong codes after
+  /// which attempts must wait (`AttemptLimiter.freeFailures`). The allowance is restored at 20 messages an hour.
   package static let messageAllowance: Int64 = 20
   package static let messageRestorationMilliseconds: Int64 = 180_000
 

@@ -38,7 +38,7 @@ package struct RulesService: FirestoreRouteHandler {
     responder.start {
       do throws(FirestoreError) {
         try authorize(request, project: path.project)
-        responder.respond(try await answer(request, path))
+        responder.respond(try await response(to: request, path))
       } catch {
         responder.respond(.error(error))
       }
@@ -63,8 +63,9 @@ package struct RulesService: FirestoreRouteHandler {
     throw .permissionDenied("Rules need a service account with the role administrator.")
   }
 
-  private func answer(_ request: HTTPRequest, _ path: RulesPath) async throws(FirestoreError) -> HTTPResponse
-  {
+  private func response(
+    to request: HTTPRequest, _ path: RulesPath
+  ) async throws(FirestoreError) -> HTTPResponse {
     let project = path.project
     // Rejects names that no project can have.
     _ = try DatabaseName(parsing: "projects/\(project)/databases/(default)")
@@ -152,7 +153,7 @@ package struct RulesService: FirestoreRouteHandler {
     if try await engine.currentRelease(of: name) != nil {
       throw .alreadyExists("The release \(id) exists. Update it.")
     }
-    return try await release(try rulesetID(body["rulesetName"], project), in: name)
+    return try await enforceRuleset(try rulesetID(body["rulesetName"], project), in: name)
   }
 
   private func updateRelease(
@@ -169,11 +170,13 @@ package struct RulesService: FirestoreRouteHandler {
       throw .invalidArgument("Only the ruleset of a release can be updated.")
     }
     let (name, _) = try await self.release(id, project)
-    return try await self.release(try rulesetID(release["rulesetName"], project), in: name)
+    return try await enforceRuleset(try rulesetID(release["rulesetName"], project), in: name)
   }
 
-  /// Puts a ruleset in force.
-  private func release(_ id: String, in name: DatabaseName) async throws(FirestoreError) -> HTTPResponse {
+  /// Makes a ruleset the current release of a database, so that its rules decide further requests.
+  private func enforceRuleset(
+    _ id: String, in name: DatabaseName
+  ) async throws(FirestoreError) -> HTTPResponse {
     let ruleset = try await ruleset(id, name.project)
     let compiled: FirestoreRuleset
     do throws(RulesError) { compiled = try FirestoreRuleset(compiling: ruleset.source) } catch {

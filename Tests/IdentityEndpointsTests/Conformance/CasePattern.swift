@@ -14,7 +14,7 @@ extension CaseValues {
   mutating func match(_ pattern: JSONValue, _ value: JSONValue?, at path: String) throws {
     switch pattern {
     case .string(let text) where text.hasPrefix("$"): try matchKeyword(text, value, at: path)
-    case .string(let text): try equal(.string(expand(text)), value, at: path)
+    case .string(let text): try requireEqual(.string(expand(text)), value, at: path)
     case .object(let object):
       if let first = object.members.first?.key, first.hasPrefix("$") {
         try matchSpecial(object, value, at: path)
@@ -31,11 +31,11 @@ extension CaseValues {
       for (index, element) in elements.enumerated() {
         try match(element, list[index], at: "\(path)/\(index)")
       }
-    default: try equal(pattern, value, at: path)
+    default: try requireEqual(pattern, value, at: path)
     }
   }
 
-  private func equal(_ expected: JSONValue, _ value: JSONValue?, at path: String) throws {
+  private func requireEqual(_ expected: JSONValue, _ value: JSONValue?, at path: String) throws {
     guard value == expected else {
       throw mismatch(String(decoding: expected.json(), as: UTF8.self), value, path)
     }
@@ -76,9 +76,9 @@ extension CaseValues {
         try require(value != nil)
         self[name] = value
       } else if let expected = try placeholder(text) {
-        try equal(expected, value, at: path)
+        try requireEqual(expected, value, at: path)
       } else {
-        try equal(.string(expand(text)), value, at: path)
+        try requireEqual(.string(expand(text)), value, at: path)
       }
     }
   }

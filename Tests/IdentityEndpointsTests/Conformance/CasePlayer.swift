@@ -21,7 +21,7 @@ struct CasePlayer {
     values["base"] = .string("http://" + host)
     values["phone"] = .string("+1555\(Int.random(in: 1_000_000...4_999_999))")
     values["phone2"] = .string("+1555\(Int.random(in: 5_000_000...9_999_999))")
-    if let receiver { values["receiver"] = .string(receiver.base) }
+    if let receiver { values["receiver"] = .string(receiver.baseURL) }
   }
 
   /// Plays the steps of a case.

@@ -28,10 +28,10 @@ struct AuthConfigurationTests {
         try await server.auth.post(
           Self.accounts + ":sendOobCode", ["requestType": .string("PASSWORD_RESET"), "email": email])
       }
-      let unknown = try await reset(.string("no@example.com"))
-      let known = try await reset(email)
-      #expect(known.status == 200 && unknown.status == 200)
-      #expect(known.json.object?.members.map(\.key) == unknown.json.object?.members.map(\.key))
+      let replyForUnknown = try await reset(.string("no@example.com"))
+      let reply = try await reset(email)
+      #expect(reply.status == 200 && replyForUnknown.status == 200)
+      #expect(reply.json.object?.members.map(\.key) == replyForUnknown.json.object?.members.map(\.key))
       var messages = relay.messages.makeAsyncIterator()
       let message = try #require(await messages.next())
       #expect(message.recipients == ["RCPT TO:<ada@example.com>"])
@@ -68,7 +68,7 @@ struct AuthConfigurationTests {
       body: JSONValue.object(["localId": id, "email": .string(email)]).json())
   }
 
-  @Test("Certificates of a relay that cannot be read stop the start")
+  @Test("The server does not start if the certificates of the relay cannot be read")
   func certificates() async throws {
     let directory = AuthTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -111,7 +111,7 @@ struct AuthConfigurationTests {
     ]
     let token = try key.encode(claims)
     let file = """
-      {"issuers": {"https://id.example": {"audiences": ["app"], "keys": "\(receiver.base)/keys"}}}
+      {"issuers": {"https://id.example": {"audiences": ["app"], "keys": "\(receiver.baseURL)/keys"}}}
       """
     try await ProductionServer.with(authConfig: file) { server in
       let admin = try await server.accessToken(server.account("admin"))
@@ -147,7 +147,7 @@ struct AuthConfigurationTests {
   }
 
   @Test(
-    "An invalid file stops the start with the name of the setting",
+    "A server with an invalid file does not start, and the error names the setting",
     arguments: [
       (#"{"mail": {"relay": {"host": "h"}, "from": "a@b.example"}}"#, "mail needs actionUrl"),
       (#"{"mail": {"from": "a@b.example"}}"#, "mail must have either command or relay"),

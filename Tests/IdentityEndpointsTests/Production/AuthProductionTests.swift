@@ -168,7 +168,8 @@ struct AuthProductionTests {
   }
 
   @Test(
-    "Accounts, keys and credentials survive a restart, and the command works on a stopped server's directory")
+    "Accounts, keys and credentials survive a restart, and `hearth credentials` works while the server is stopped"
+  )
   func restart() async throws {
     let directory = AuthTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }

@@ -46,7 +46,7 @@ struct EllipticKeyTests {
     await fixture.loader.refresh()
   }
 
-  private func user(_ token: String, _ fixture: IssuerFixture) -> String? {
+  private func userID(_ token: String, _ fixture: IssuerFixture) -> String? {
     (try? fixture.verifier.principal(of: token[...]))?.user?.id
   }
 
@@ -55,11 +55,11 @@ struct EllipticKeyTests {
     try await IssuerFixture.with { fixture in
       let key = EllipticKey()
       await publish([try fixture.key.publicKey.jwk, key.jwk()], fixture)
-      #expect(try user(key.token(fixture.claims()), fixture) == "u1")
-      #expect(try user(fixture.token(), fixture) == "u1")
+      #expect(try userID(key.token(fixture.claims()), fixture) == "u1")
+      #expect(try userID(fixture.token(), fixture) == "u1")
       await publish([key.jwk { $0["alg"] = nil }], fixture)
-      #expect(try user(key.token(fixture.claims()), fixture) == "u1")
-      #expect(try user(fixture.token(), fixture) == nil, "the RSA key was removed")
+      #expect(try userID(key.token(fixture.claims()), fixture) == "u1")
+      #expect(try userID(fixture.token(), fixture) == nil, "the RSA key was removed")
     }
   }
 
@@ -93,8 +93,8 @@ struct EllipticKeyTests {
           }
         ),
       ]
-      for (name, token) in tokens { #expect(user(token, fixture) == nil, "\(name)") }
-      #expect(try user(key.token(claims), fixture) == "u1")
+      for (name, token) in tokens { #expect(userID(token, fixture) == nil, "\(name)") }
+      #expect(try userID(key.token(claims), fixture) == "u1")
     }
   }
 
@@ -112,7 +112,7 @@ struct EllipticKeyTests {
       for (name, change) in changes {
         await publish([key.jwk(change)], fixture)
         let token = try key.token(fixture.claims())
-        #expect(user(token, fixture) == nil, "\(name)")
+        #expect(userID(token, fixture) == nil, "\(name)")
       }
     }
   }
@@ -132,7 +132,7 @@ struct EllipticKeyTests {
       ]
       for audience in accepted + rejected {
         let token = try fixture.token { $0["aud"] = audience }
-        #expect(user(token, fixture) == (accepted.contains(audience) ? "u1" : nil), "\(audience)")
+        #expect(userID(token, fixture) == (accepted.contains(audience) ? "u1" : nil), "\(audience)")
       }
     }
   }
@@ -146,7 +146,7 @@ struct EllipticKeyTests {
     let providers = OpenIDProviders(
       [
         "oidc.example": .init(
-          issuer: "https://issuer.example", audiences: ["app"], keysURL: receiver.base + "/keys")
+          issuer: "https://issuer.example", audiences: ["app"], keysURL: receiver.baseURL + "/keys")
       ], outbound: OutboundHTTP(group: MultiThreadedEventLoopGroup.singleton))
     func verify(_ change: (inout JSONObject) -> Void) async throws -> JSONObject {
       var claims: JSONObject = [

@@ -36,7 +36,7 @@ struct EnrolmentAttackTests {
     } catch let error as IdentityError { return String(error.message.prefix { $0 != " " }) }
   }
 
-  private func start(_ server: ProductionCalls, _ idToken: JSONValue) async throws -> JSONValue? {
+  private func startEnrolment(_ server: ProductionCalls, _ idToken: JSONValue) async throws -> JSONValue? {
     let started = try await server.startEnrolment([
       "idToken": idToken, "phoneEnrollmentInfo": .object(["phoneNumber": .string(Self.number)]),
     ])
@@ -61,9 +61,9 @@ struct EnrolmentAttackTests {
     let server = try await ProductionCalls(delivery: delivery)
     let idToken = try await signUp(server, isVerified: true)
     for _ in 0..<AttemptLimiter.freeFailures {
-      #expect(try await enrol(server, idToken, start(server, idToken), "x") == "INVALID_CODE")
+      #expect(try await enrol(server, idToken, startEnrolment(server, idToken), "x") == "INVALID_CODE")
     }
-    let session = try await start(server, idToken)
+    let session = try await startEnrolment(server, idToken)
     let code = delivery.codes.withLockedValue { $0[Self.number] } ?? ""
     #expect(try await enrol(server, idToken, session, code) == "TOO_MANY_ATTEMPTS_TRY_LATER")
     server.advance(1)
@@ -75,7 +75,7 @@ struct EnrolmentAttackTests {
     let delivery = CodeRecorder()
     let server = try await ProductionCalls(delivery: delivery)
     let idToken = try await signUp(server, isVerified: true)
-    let session = try await start(server, idToken)
+    let session = try await startEnrolment(server, idToken)
     let code = delivery.codes.withLockedValue { $0[Self.number] } ?? ""
     try await server.change(Self.email) {
       $0.secondFactors = [
@@ -93,7 +93,7 @@ struct EnrolmentAttackTests {
     #expect(try await server.account(Self.email)?.secondFactors.isEmpty == true)
   }
 
-  @Test("Every operation that sends a message counts for the client address")
+  @Test("Every operation that sends a message uses the allowance of the client address")
   func messages() {
     let tables = [IdentityOperation.version1, IdentityOperation.version2, IdentityOperation.version3]
     for name in [
@@ -101,7 +101,7 @@ struct EnrolmentAttackTests {
       "accounts/mfaSignIn:start", "getOobConfirmationCode", "sendVerificationCode",
     ] {
       let operation = tables.compactMap { $0[name]?["POST"] }.first
-      guard case .always? = operation?.guesses else {
+      guard case .always? = operation?.guessPolicy else {
         Issue.record("\(name) is not counted")
         continue
       }
@@ -118,7 +118,7 @@ struct EnrolmentAttackTests {
         return nil
       } catch let error as IdentityError { return String(error.message.prefix { $0 != " " }) }
     }
-    func text() async throws -> String? {
+    func sendText() async throws -> String? {
       do {
         _ = try await server.sendVerificationCode(["phoneNumber": .string(Self.number)])
         return nil
@@ -127,17 +127,17 @@ struct EnrolmentAttackTests {
     for _ in 0..<IdentityServices.messageAllowance {
       #expect(try await send(Self.email) == nil)
       #expect(try await send("unknown@example.com") == nil)
-      #expect(try await text() == nil)
+      #expect(try await sendText() == nil)
     }
     for _ in 0..<2 {
       #expect(try await send(Self.email) == "TOO_MANY_ATTEMPTS_TRY_LATER")
       #expect(try await send("unknown@example.com") == "TOO_MANY_ATTEMPTS_TRY_LATER")
-      #expect(try await text() == "TOO_MANY_ATTEMPTS_TRY_LATER")
+      #expect(try await sendText() == "TOO_MANY_ATTEMPTS_TRY_LATER")
     }
     #expect(try await send("other@example.com") == nil)
     server.advance(IdentityServices.messageRestorationMilliseconds / 1000)
     #expect(try await send(Self.email) == nil)
-    #expect(try await text() == nil)
+    #expect(try await sendText() == nil)
   }
 
   @Test("A sign-up with a weak password does not show whether the address has an account")

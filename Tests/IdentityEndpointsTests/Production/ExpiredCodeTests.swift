@@ -1,4 +1,4 @@
-// Tests that a production server removes the codes that its users did not use.
+// Tests that a production server removes expired codes that were never used.
 
 import Identity
 import IdentityEndpoints
@@ -14,7 +14,7 @@ struct ExpiredCodeTests {
   }
 
   /// Sends a code by e-mail and one by text message.
-  private func send(_ server: ProductionCalls, _ number: Int) async throws {
+  private func sendCodes(_ server: ProductionCalls, _ number: Int) async throws {
     let email = JSONValue.string("user-\(number)@example.com")
     _ = try await server.signUp(["email": email, "password": .string("opensesame")])
     _ = try await server.sendCode(["requestType": .string("PASSWORD_RESET"), "email": email])
@@ -30,7 +30,7 @@ struct ExpiredCodeTests {
     func counts() async throws -> [Int] {
       try await database.read { [try $0.codes(in: nil).count, try $0.phoneSessions(in: nil).count] }
     }
-    for number in 0..<3 { try await send(server, number) }
+    for number in 0..<3 { try await sendCodes(server, number) }
     server.seconds.withLockedValue { $0 += 2 * 3600 }
     let code = try await server.code(.passwordReset)
     await #expect(throws: IdentityError.rejected("EXPIRED_OOB_CODE")) {
@@ -42,11 +42,11 @@ struct ExpiredCodeTests {
         "sessionInfo": .string(session.session), "code": .string(session.code),
       ])
     }
-    try await send(server, 3)
+    try await sendCodes(server, 3)
     // The use of an expired verification has removed it.
     #expect(try await counts() == [4, 3])
     server.seconds.withLockedValue { $0 += 86_400 }
-    try await send(server, 4)
+    try await sendCodes(server, 4)
     #expect(try await counts() == [2, 2])
   }
 }

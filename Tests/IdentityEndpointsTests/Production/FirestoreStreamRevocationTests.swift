@@ -60,7 +60,7 @@ struct FirestoreStreamRevocationTests {
       let channel = try await writeChannel(port, user.token)
       let unaffected = [try await writeStream(client, other.token), try await writeStream(client, admin)]
 
-      try await server.end(user.id, by: change, admin: admin)
+      try await server.endSessions(of: user.id, by: change, admin: admin)
       let start = ContinuousClock.now
       for call in ending { #expect(try await call.status().code == .unauthenticated) }
       #expect(try await channel.nextMessage()?.text.contains("UNAUTHENTICATED") == true)

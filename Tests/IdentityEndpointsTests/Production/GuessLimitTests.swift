@@ -19,7 +19,8 @@ struct GuessLimitTests {
     AttemptLimiter.Key(factor, project: "p", tenant: "", account: name)
   }
 
-  private func begin(_ limiter: AttemptLimiter, _ key: AttemptLimiter.Key, at now: Int64 = 0) -> Bool {
+  /// Begins an attempt, and returns whether the limiter admits it.
+  private func tryBegin(_ limiter: AttemptLimiter, _ key: AttemptLimiter.Key, at now: Int64 = 0) -> Bool {
     do throws(IdentityError) { try limiter.begin(key, at: now) } catch {
       #expect(error.message.hasPrefix("TOO_MANY_ATTEMPTS_TRY_LATER"))
       return false
@@ -31,47 +32,47 @@ struct GuessLimitTests {
   func inProgress() {
     let limiter = AttemptLimiter(isEnabled: true)
     let ada = key("ada")
-    for _ in 0..<AttemptLimiter.freeFailures { #expect(begin(limiter, ada)) }
-    #expect(!begin(limiter, ada))
-    #expect(begin(limiter, key("bob")) && begin(limiter, key("ada", .secondFactor)))
+    for _ in 0..<AttemptLimiter.freeFailures { #expect(tryBegin(limiter, ada)) }
+    #expect(!tryBegin(limiter, ada))
+    #expect(tryBegin(limiter, key("bob")) && tryBegin(limiter, key("ada", .secondFactor)))
     limiter.end(ada, .undecided, at: 0)
-    #expect(begin(limiter, ada))
+    #expect(tryBegin(limiter, ada))
     for _ in 0..<AttemptLimiter.freeFailures { limiter.end(ada, .wrong, at: 0) }
-    #expect(!begin(limiter, ada, at: 999))
+    #expect(!tryBegin(limiter, ada, at: 999))
     // After ten failures an account has one attempt at a time.
-    #expect(begin(limiter, ada, at: 1000))
-    #expect(!begin(limiter, ada, at: 1000))
+    #expect(tryBegin(limiter, ada, at: 1000))
+    #expect(!tryBegin(limiter, ada, at: 1000))
     limiter.end(ada, .wrong, at: 1000)
-    #expect(!begin(limiter, ada, at: 2999))
-    #expect(begin(limiter, ada, at: 3000))
+    #expect(!tryBegin(limiter, ada, at: 2999))
+    #expect(tryBegin(limiter, ada, at: 3000))
     limiter.end(ada, .correct, at: 3000)
-    for _ in 0..<AttemptLimiter.freeFailures { #expect(begin(limiter, ada, at: 3000)) }
-    #expect(!begin(limiter, ada, at: 3000))
+    for _ in 0..<AttemptLimiter.freeFailures { #expect(tryBegin(limiter, ada, at: 3000)) }
+    #expect(!tryBegin(limiter, ada, at: 3000))
   }
 
   @Test("A success does not reset the attempts that are in progress")
   func success() {
     let limiter = AttemptLimiter(isEnabled: true)
-    for _ in 0..<AttemptLimiter.freeFailures { #expect(begin(limiter, key("ada"))) }
+    for _ in 0..<AttemptLimiter.freeFailures { #expect(tryBegin(limiter, key("ada"))) }
     limiter.end(key("ada"), .correct, at: 0)
-    #expect(begin(limiter, key("ada")))
-    #expect(!begin(limiter, key("ada")))
+    #expect(tryBegin(limiter, key("ada")))
+    #expect(!tryBegin(limiter, key("ada")))
   }
 
   @Test("Guesses for many accounts take bounded memory, and a blocked account stays blocked")
   func boundedMemory() {
     let limiter = AttemptLimiter(isEnabled: true, maximumRecords: 100)
     for _ in 0..<AttemptLimiter.freeFailures {
-      #expect(begin(limiter, key("ada")))
+      #expect(tryBegin(limiter, key("ada")))
       limiter.end(key("ada"), .wrong, at: 0)
     }
-    #expect(begin(limiter, key("pending")))
+    #expect(tryBegin(limiter, key("pending")))
     for number in 0..<5000 {
-      #expect(begin(limiter, key("account \(number)")))
+      #expect(tryBegin(limiter, key("account \(number)")))
       limiter.end(key("account \(number)"), .wrong, at: 0)
       #expect(limiter.count <= 100)
     }
-    #expect(!begin(limiter, key("ada"), at: 999))
+    #expect(!tryBegin(limiter, key("ada"), at: 999))
     limiter.end(key("pending"), .wrong, at: 0)
   }
 

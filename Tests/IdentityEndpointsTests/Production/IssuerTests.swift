@@ -98,7 +98,7 @@ struct IssuerTests {
       let responses: [HTTPReceiver.Response] = [
         .init(status: 200, body: [], isSilent: true),
         .init(status: 200, body: set + [UInt8](repeating: 0x20, count: 10 << 20)),
-        .init(status: 302, body: [], location: elsewhere.base + "/keys"),
+        .init(status: 302, body: [], location: elsewhere.baseURL + "/keys"),
         .init(status: 200, body: Array("<html>".utf8)), .init(status: 200, body: Array("[]".utf8)),
         .init(status: 200, body: Array(#"{"keys":{}}"#.utf8)), .init(status: 404, body: set),
         .init(status: 200, body: Array(#"{"a":"-----BEGIN CERTIFICATE-----\nAAAA"}"#.utf8)),
@@ -163,7 +163,7 @@ struct IssuerTests {
         ("alg", .string($0))
       }
       changes += [("alg", nil), ("kid", nil), ("kid", .string("")), ("kid", .string("unknown"))]
-      changes += ["jku", "x5u"].map { ($0, .string(evil.base + "/keys")) }
+      changes += ["jku", "x5u"].map { ($0, .string(evil.baseURL + "/keys")) }
       changes += [("jwk", .object(try fixture.key.publicKey.jwk)), ("x5c", .array([])), ("crit", .array([]))]
       changes += [
         ("typ", .string("logout+jwt")), ("typ", .int(1)), ("kid", .string(fixture.keys.current.id)),
@@ -237,7 +237,7 @@ struct IssuerTests {
     }
   }
 
-  @Test("Disabling an account with the user's ID rejects tokens of a day's validity until they expire")
+  @Test("If an account with the user's ID is disabled, tokens that are valid for a day are rejected")
   func revocation() async throws {
     try await IssuerFixture.with { fixture in
       await fixture.loader.refresh()

@@ -258,7 +258,7 @@ struct MailTests {
           }
         }
       }
-      // Only deliveries that are not admitted can end before the gate opens.
+      // Admitted deliveries wait for `isOpen`, so the first four that end are those that were not admitted.
       for _ in 0..<4 { #expect(await tasks.next() == false) }
       let waiting = state.withLockedValue { state in
         state.isOpen = true

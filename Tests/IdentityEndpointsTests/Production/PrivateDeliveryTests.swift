@@ -65,7 +65,7 @@ struct PrivateDeliveryTests {
     for email in emails {
       _ = try await server.signUp(["email": .string(email), "password": .string("opensesame")])
     }
-    for number in 0..<BackgroundDeliveries.maximum {
+    for number in 0..<BackgroundDeliveries.maximumInProgress {
       _ = try await server.sendCode([
         "requestType": .string("PASSWORD_RESET"), "email": .string(emails[number % emails.count]),
       ])

@@ -22,7 +22,7 @@ struct ProviderTests {
     let keys = JSONValue.object(["keys": .array([.object(try key.publicKey.jwk)])]).json()
     receiver.respond(to: "keys", with: .init(status: 200, body: keys))
     let provider = OpenIDProviders.Provider(
-      issuer: "https://issuer.example", audiences: ["app"], keysURL: receiver.base + "/keys")
+      issuer: "https://issuer.example", audiences: ["app"], keysURL: receiver.baseURL + "/keys")
     let providers = OpenIDProviders(
       ["oidc.example": provider], outbound: OutboundHTTP(group: MultiThreadedEventLoopGroup.singleton))
     let result: Result<Void, any Error>
@@ -114,7 +114,7 @@ struct ProviderTests {
     let sender = try #require(Mailbox("Hearth <no-reply@example.com>"))
     let delivery = try ConfiguredDelivery(
       mail: .init(.command(["/bin/sh", "-c", "cat > '\(file)'"]), from: sender),
-      textMessageURL: receiver.base + "/sms", outbound: OutboundHTTP(group: group), group: group,
+      textMessageURL: receiver.baseURL + "/sms", outbound: OutboundHTTP(group: group), group: group,
       log: Self.log)
     let code = OutOfBandCode(
       code: "c", purpose: .changeEmail, email: "old@example.com", newEmail: "new@example.com",

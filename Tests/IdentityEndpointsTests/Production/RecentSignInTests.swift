@@ -29,7 +29,7 @@ struct RecentSignInTests {
   func addedLink() async throws {
     let server = try await ProductionCalls(delivery: CodeRecorder())
     let anonymous = try await server.signUp([:])
-    let body = try await link(server, "ada@example.com", anonymous["idToken"] ?? .null)
+    let body = try await linkRequest(server, "ada@example.com", anonymous["idToken"] ?? .null)
     server.advance(301)
     await #expect(throws: IdentityError.rejected("CREDENTIAL_TOO_OLD_LOGIN_AGAIN")) {
       try await server.signInWithEmailLink(body)
@@ -37,7 +37,7 @@ struct RecentSignInTests {
     server.advance(-1)
     #expect(try await server.signInWithEmailLink(body)["localId"] == anonymous["localId"])
     // The account already has this address, so the sign-in does not change it.
-    let again = try await link(server, "ada@example.com", anonymous["idToken"] ?? .null)
+    let again = try await linkRequest(server, "ada@example.com", anonymous["idToken"] ?? .null)
     server.advance(60)
     #expect(try await server.signInWithEmailLink(again)["localId"] == anonymous["localId"])
   }
@@ -48,7 +48,7 @@ struct RecentSignInTests {
     let ada = try await server.signUp([
       "email": .string("ada@example.com"), "password": .string("opensesame"),
     ])
-    let body = try await link(server, "thief@example.com", ada["idToken"] ?? .null)
+    let body = try await linkRequest(server, "thief@example.com", ada["idToken"] ?? .null)
     await #expect(throws: IdentityError.rejected("OPERATION_NOT_ALLOWED")) {
       try await server.signInWithEmailLink(body)
     }
@@ -57,7 +57,7 @@ struct RecentSignInTests {
   }
 
   /// The request of a sign-in by an e-mail link with an ID token.
-  private func link(_ server: ProductionCalls, _ email: String, _ idToken: JSONValue) async throws
+  private func linkRequest(_ server: ProductionCalls, _ email: String, _ idToken: JSONValue) async throws
     -> JSONObject
   {
     _ = try await server.sendCode(["requestType": .string("EMAIL_SIGNIN"), "email": .string(email)])

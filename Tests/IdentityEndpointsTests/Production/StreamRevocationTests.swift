@@ -33,7 +33,7 @@ struct StreamRevocationTests {
   }
 
   @Test(
-    "Within a second a user's WebSocket receives the actions ac and c, and the event stream the event auth_revoked",
+    "A revocation reaches a user's WebSocket (actions ac and c) and event stream (event auth_revoked) in a second",
     arguments: AccountChange.allCases)
   func users(change: AccountChange) async throws {
     try await ProductionServer.with { server in
@@ -50,7 +50,7 @@ struct StreamRevocationTests {
       let stream = try await eventStream(port, "/u/\(user.id)", "auth=\(user.token)")
       let unaffected = try await self.socket(port, other.token, as: "auth")
 
-      try await server.end(user.id, by: change, admin: admin)
+      try await server.endSessions(of: user.id, by: change, admin: admin)
       let start = ContinuousClock.now
       let notification = try await socket.next()
       #expect(notification.hasPrefix(#"{"a":"ac","b":{"s":"expired_token""#), "\(notification)")

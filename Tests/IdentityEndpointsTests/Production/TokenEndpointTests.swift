@@ -28,7 +28,7 @@ struct TokenEndpointTests {
   /// The stored text that no response may contain.
   private static let marker = "stored-for-the-administrator"
 
-  @Test("No endpoint accepts an attack, and an endpoint gives all attacks the same response")
+  @Test("No endpoint accepts a forged token, and each endpoint gives the same response to all of them")
   func attacks() async throws {
     try await ProductionServer.with { server in
       let account = try await server.account("backend")

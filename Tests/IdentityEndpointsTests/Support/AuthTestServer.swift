@@ -26,14 +26,14 @@ struct AuthTestServer: Sendable {
     change(&configuration)
     let server = HearthServer(configuration)
     try await server.start()
-    let running = AuthTestServer(server: server, client: AuthClient(port: server.authPort ?? 0))
+    let testServer = AuthTestServer(server: server, client: AuthClient(port: server.authPort ?? 0))
     let result: Result<Value, any Error>
-    do { result = .success(try await body(running)) } catch { result = .failure(error) }
+    do { result = .success(try await body(testServer)) } catch { result = .failure(error) }
     await server.stop()
     return try result.get()
   }
 
-  /// Returns the path of a new directory for one test.
+  /// Returns a unique path for the directory of one test. The directory does not exist yet.
   static func temporaryDirectory() -> String {
     FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)").path
   }

@@ -44,7 +44,7 @@ final class HTTPReceiver: Sendable {
     return HTTPReceiver(channel, state)
   }
 
-  var base: String { "http://127.0.0.1:\(channel.localAddress?.port ?? 0)" }
+  var baseURL: String { "http://127.0.0.1:\(channel.localAddress?.port ?? 0)" }
 
   func respond(to name: String, with response: Response) {
     state.withLockedValue { $0.responses[name] = response }

@@ -15,9 +15,12 @@ struct IssuerFixture: Sendable {
   static let otherIssuer = "https://other.example"
   static let log = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
+  /// Publishes the keys of both issuers.
   let receiver: HTTPReceiver
+  /// The key of the first issuer.
   let key: SigningKey
   let store: IdentityStore
+  /// The keys of the server itself.
   let keys: SigningKeys
   let issuers: TrustedIssuers
   let loader: IssuerKeyLoader
@@ -55,10 +58,10 @@ struct IssuerFixture: Sendable {
     issuers = TrustedIssuers([
       .init(
         issuer: Self.issuer, audiences: ["app", "app2"], project: Self.project,
-        keysURL: receiver.base + "/keys"),
+        keysURL: receiver.baseURL + "/keys"),
       .init(
-        issuer: Self.otherIssuer, audiences: ["app"], project: "demo-other", keysURL: receiver.base + "/other"
-      ),
+        issuer: Self.otherIssuer, audiences: ["app"], project: "demo-other",
+        keysURL: receiver.baseURL + "/other"),
     ])
     let accounts = try await ServiceAccounts.open(store, clock: clock)
     let revocations = try await RevocationList.open(

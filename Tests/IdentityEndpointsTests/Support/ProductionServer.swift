@@ -95,7 +95,7 @@ extension ProductionServer {
 
   /// Ends the sessions of an account.
   /// - Parameter admin: an access token of an administrator.
-  func end(_ localID: String, by change: AccountChange, admin: String) async throws {
+  func endSessions(of localID: String, by change: AccountChange, admin: String) async throws {
     let body =
       switch change {
       case .disabled: #"{"localId":"\#(localID)","disableUser":true}"#
@@ -138,6 +138,7 @@ struct ServiceAccountFile: Sendable {
   }
 }
 
+/// The headers of a JSON request with a bearer token.
 func bearer(_ token: String) -> [(String, String)] {
   [("authorization", "Bearer " + token), ("content-type", "application/json")]
 }

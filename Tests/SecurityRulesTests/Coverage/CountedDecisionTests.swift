@@ -32,13 +32,13 @@ struct CountedDecisionTests {
   }
 
   /// The values of an expression with their counts.
-  private func values(_ counts: CoveredValues) -> [String: Int] {
+  private func valueCounts(_ counts: CoveredValues) -> [String: Int] {
     Dictionary(
       counts.distinct.map { (String(decoding: $0.value.json(), as: UTF8.self), $0.count) },
       uniquingKeysWith: +)
   }
 
-  @Test("A recorded decision gives the same result, counts every expression once, and lists its steps")
+  @Test("Recording a decision does not change its result; it counts every expression once and lists steps")
   func firestore() throws {
     let rules = try ruleset(allowing: "resource.data.tags.hasAll(['a', 'b']) && resource.data.n in [1, 2]")
     let policy = FirestoreRulesPolicy(rules)
@@ -55,7 +55,7 @@ struct CountedDecisionTests {
       #expect(record.evaluations.map(\.isAllowed) == [true, false])
       let condition = try #require(rules.program.statements.first?.condition)
       let counts = rules.counts.values(of: Int(condition))
-      #expect(values(counts) == [#"{"boolValue":true}"#: round, #"{"boolValue":false}"#: round])
+      #expect(valueCounts(counts) == [#"{"boolValue":true}"#: round, #"{"boolValue":false}"#: round])
     }
     let lists = rules.program.nodes.indices.filter {
       if case .constantList = rules.program.nodes[$0] { true } else { false }

@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(
-    "an explanation names the limit of documents that the rules of earlier documents or alternatives have reached"
+    "an explanation names the limit of lookups that earlier documents or alternatives of the request have exhausted"
   )
   func lookupLimit() throws {
     func reads(_ key: String) -> String {

@@ -6,9 +6,9 @@ import Testing
 
 @Suite struct NetWriteTests {
   /// The methods that suffice for writes of one document.
-  private func sufficient(_ kinds: [(RuleWrite.Kind, Bool?)], before: MapValue?, after: MapValue?) throws
-    -> [String]
-  {
+  private func sufficientMethods(
+    _ kinds: [(RuleWrite.Kind, Bool?)], before: MapValue?, after: MapValue?
+  ) throws -> [String] {
     try ["get", "create", "update", "delete"].filter { method in
       let rules = try FirestoreRuleset(
         compiling: """
@@ -24,19 +24,19 @@ import Testing
 
   @Test("the writes of one document are decided once, by their net effect")
   func netEffect() throws {
-    #expect(try sufficient([(.set, nil)], before: nil, after: [:]) == ["create"])
-    #expect(try sufficient([(.set, nil)], before: [:], after: [:]) == ["update"])
-    #expect(try sufficient([(.set, nil), (.set, nil)], before: nil, after: [:]) == ["create"])
-    #expect(try sufficient([(.delete, nil), (.set, nil)], before: [:], after: [:]) == ["update"])
-    #expect(try sufficient([(.delete, nil), (.set, nil)], before: nil, after: [:]) == ["update"])
-    #expect(try sufficient([(.set, nil), (.delete, nil)], before: nil, after: nil) == ["delete"])
-    #expect(try sufficient([(.verify, true)], before: [:], after: [:]) == ["get"])
+    #expect(try sufficientMethods([(.set, nil)], before: nil, after: [:]) == ["create"])
+    #expect(try sufficientMethods([(.set, nil)], before: [:], after: [:]) == ["update"])
+    #expect(try sufficientMethods([(.set, nil), (.set, nil)], before: nil, after: [:]) == ["create"])
+    #expect(try sufficientMethods([(.delete, nil), (.set, nil)], before: [:], after: [:]) == ["update"])
+    #expect(try sufficientMethods([(.delete, nil), (.set, nil)], before: nil, after: [:]) == ["update"])
+    #expect(try sufficientMethods([(.set, nil), (.delete, nil)], before: nil, after: nil) == ["delete"])
+    #expect(try sufficientMethods([(.verify, true)], before: [:], after: [:]) == ["get"])
   }
 
   @Test("a precondition decides between create and update, regardless of the stored document")
   func preconditions() throws {
-    #expect(try sufficient([(.set, true)], before: nil, after: [:]) == ["update"])
-    #expect(try sufficient([(.set, false)], before: [:], after: [:]) == ["create"])
+    #expect(try sufficientMethods([(.set, true)], before: nil, after: [:]) == ["update"])
+    #expect(try sufficientMethods([(.set, false)], before: [:], after: [:]) == ["create"])
   }
 
   @Test("one denied document denies the commit")

@@ -120,8 +120,8 @@ import Testing
       term("a", .greaterThan, 5), term("a", .notEqual, 1), term("a", .arrayContains, 1),
     ]
     let decided = try terms.map { try allows(condition, [$0, term("b", .equal, 1)]) ? "A" : "d" }.joined()
-    // Denied here: a call that the field's constraint does not decide, and a restricted field that is compared with
-    // itself.
+    // This server denies these conditions, although the emulator allows them: a call that the field's filters do not
+    // decide, and the comparison of a restricted field with itself.
     let denied = [
       "!(resource.data.a.hasAny([1]))", "resource.data == resource.data",
       "[resource.data.a] == [resource.data.a]",

@@ -43,7 +43,7 @@ import Testing
     for (index, name) in ["a", "b", "a", "c"].enumerated() {
       _ = logs.log(of: name).admit(at: Int64(index) * 1_000_000)
     }
-    #expect(logs.existing("b") == nil)
-    #expect(logs.existing("a") != nil && logs.existing("c") != nil)
+    #expect(logs.existingLog("b") == nil)
+    #expect(logs.existingLog("a") != nil && logs.existingLog("c") != nil)
   }
 }

@@ -44,7 +44,7 @@ struct BacktrackingMatcher {
     _ node: PatternNode, _ minimum: Int, _ maximum: Int?, _ isGreedy: Bool, at offset: Int,
     then: (Int) -> Bool
   ) -> Bool {
-    func more() -> Bool {
+    func matchIteration() -> Bool {
       guard maximum != 0 else { return false }
       return match(node, at: offset) { end in
         // An iteration of the empty text ends an unbounded loop.
@@ -52,7 +52,7 @@ struct BacktrackingMatcher {
         return repeated(node, max(0, minimum - 1), maximum.map { $0 - 1 }, isGreedy, at: end, then: then)
       }
     }
-    if minimum > 0 { return more() }
-    return isGreedy ? more() || then(offset) : then(offset) || more()
+    if minimum > 0 { return matchIteration() }
+    return isGreedy ? matchIteration() || then(offset) : then(offset) || matchIteration()
   }
 }

@@ -1,4 +1,5 @@
-// Tests random rules on a real engine: no response contains a document that the naive evaluator denies.
+// Tests random rules on a real engine: no response contains a document that the naive evaluator denies. The naive
+// evaluator is a second, simple implementation of Firestore rules.
 //
 // A read or write of one document is denied exactly if the naive evaluator denies it. Queries are proved from their
 // filters; here the naive evaluator must grant `list` for each document that a query, a count or a listen returns. The
@@ -90,7 +91,7 @@ private final class RuledEngine {
     return Principal(.user(User(claims)))
   }
 
-  private func naive(_ caller: Caller?, after: [ResourcePath: MapValue]? = nil) -> NaiveEvaluator {
+  private func naiveEvaluator(_ caller: Caller?, after: [ResourcePath: MapValue]? = nil) -> NaiveEvaluator {
     NaiveEvaluator(
       tree, before: documents, after: after, caller: caller.map { ($0.uid, NaiveValue.fields($0.claims)) })
   }
@@ -115,13 +116,13 @@ private final class RuledEngine {
     }
   }
 
-  private func expect(_ condition: Bool, _ what: String) {
+  private func expect(_ condition: Bool, _ description: String) {
     counts.decisions += 1
-    #expect(condition, "seed \(seed): \(what)")
+    #expect(condition, "seed \(seed): \(description)")
   }
 
   private func get(_ paths: [ResourcePath], _ caller: Caller?) async throws {
-    let naive = naive(caller)
+    let naive = naiveEvaluator(caller)
     let isGranted = try paths.allSatisfy { try naive.allows("get", $0) }
     let text = Guarded("")
     let error = try await failure {
@@ -197,7 +198,7 @@ private final class RuledEngine {
   private func checkReturned(
     _ paths: [ResourcePath], _ structured: StructuredQuery, _ caller: Caller?
   ) throws {
-    let naive = naive(caller)
+    let naive = naiveEvaluator(caller)
     for path in paths {
       counts.returned += 1
       let isGranted = try naive.allows("list", path)
@@ -240,7 +241,7 @@ private final class RuledEngine {
       write = Write(.update(try name(path), fields: fields))
       after[path] = fields
     }
-    let isGranted = try naive(caller, after: after).allows(method, path)
+    let isGranted = try naiveEvaluator(caller, after: after).allows(method, path)
     let error = try await failure {
       _ = try await engine.commit(in: database, [write], as: principal(caller))
     }
@@ -261,7 +262,7 @@ private final class RuledEngine {
 private final class ReceivedDocuments: WatchOutput {
   private struct State {
     var paths: [ResourcePath] = []
-    var isSettled = false
+    var hasFinished = false
     var waiter: CheckedContinuation<Void, Never>?
   }
 
@@ -275,11 +276,11 @@ private final class ReceivedDocuments: WatchOutput {
         switch response {
         case .documentChange(let document, _, _): state.paths.append(document.name.path)
         case .targetChange(let change):
-          if change.kind == .current || change.kind == .remove { state.isSettled = true }
+          if change.kind == .current || change.kind == .remove { state.hasFinished = true }
         default: break
         }
       }
-      guard state.isSettled, let waiter = state.waiter else { return nil }
+      guard state.hasFinished, let waiter = state.waiter else { return nil }
       state.waiter = nil
       return waiter
     }
@@ -288,7 +289,7 @@ private final class ReceivedDocuments: WatchOutput {
 
   func fail(_ error: FirestoreError) async {
     let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
-      state.isSettled = true
+      state.hasFinished = true
       defer { state.waiter = nil }
       return state.waiter
     }
@@ -298,11 +299,11 @@ private final class ReceivedDocuments: WatchOutput {
   /// Waits until the target is current or removed.
   func waitUntilCurrent() async throws {
     await withCheckedContinuation { continuation in
-      let isSettled = state.withLock { state in
-        if !state.isSettled { state.waiter = continuation }
-        return state.isSettled
+      let hasFinished = state.withLock { state in
+        if !state.hasFinished { state.waiter = continuation }
+        return state.hasFinished
       }
-      if isSettled { continuation.resume() }
+      if hasFinished { continuation.resume() }
     }
   }
 }

@@ -6,10 +6,10 @@ import Foundation
 
 @testable import SecurityRules
 
-/// An expression has no value.
+/// The error of an expression that has no value.
 struct NaiveFault: Error {}
 
-/// A rule uses a part of the language that the naive evaluator does not know.
+/// The error of a rule that uses a part of the language that the naive evaluator does not implement.
 struct NaiveUnsupported: Error { let what: String }
 
 /// Decides requests by walking the syntax tree.
@@ -179,7 +179,7 @@ struct NaiveEvaluation {
   }
 
   private func name(_ name: String) throws -> NaiveValue {
-    if let known = names[name] { return try known.get() }
+    if let value = names[name] { return try value.get() }
     switch name {
     case "request":
       var members: [String: NaiveValue] = [

@@ -93,8 +93,8 @@ struct RandomRules {
 
   private mutating func expression(_ wanted: Kind, _ depth: Int) -> String {
     let kind = chance(3) ? pick(Kind.allCases) : wanted
-    let known = names.filter { $0.kind == kind }.map(\.name)
-    if !known.isEmpty, chance(25) { return pick(known) }
+    let visibleNames = names.filter { $0.kind == kind }.map(\.name)
+    if !visibleNames.isEmpty, chance(25) { return pick(visibleNames) }
     guard depth > 0, !chance(15) else { return leaf(kind) }
     let candidates = functions.filter { $0.result == kind }
     if !candidates.isEmpty, chance(12) {

@@ -42,10 +42,10 @@ struct RealtimePolicyTests {
   }
 
   @Test("Every child of a large write is validated", arguments: [0, 255, 256, 257, 511, 999])
-  func largeWrite(bad: Int) throws {
+  func largeWrite(invalidIndex: Int) throws {
     let policy = try policy(
       #"{".write":true,"l":{"k5":{},"$k":{".validate":"newData.isNumber() && $k.beginsWith('k')"}}}"#)
-    for (key, isAllowed) in [("k\(bad)", bad == 5), ("k5", true), ("other", false)] {
+    for (key, isAllowed) in [("k\(invalidIndex)", invalidIndex == 5), ("k5", true), ("other", false)] {
       let after = Node.empty.setting("l", to: leaves(1000)).setting(Path("l/\(key)"), to: .leaf(.bool(true)))
       let decision = try policy.decide(.nobody, .write("l"), view: NodeTreeView(before: .empty, after: after))
       #expect((decision.denial == nil) == isAllowed, "\(key)")
@@ -104,7 +104,7 @@ struct RealtimePolicyTests {
   }
 
   @Test(
-    "A decision about a write that exceeds its work is interrupted and not denied, and its work is subtracted",
+    "A decision about a write that exceeds the granted steps is interrupted, not denied; spent steps are subtracted",
     arguments: [0, 1, 50, 1_000, 10_000, 1_000_000])
   func interruption(steps: Int) throws {
     let policy = try policy(#"{".write":true,"$k":{".validate":"newData.val() + 1 > 0 && now > 0"}}"#)

@@ -1,4 +1,4 @@
-// Tests text operations of Realtime Database rules against simple references.
+// Tests text operations of Realtime Database rules against simple reference implementations.
 
 import RandomModels
 import Testing

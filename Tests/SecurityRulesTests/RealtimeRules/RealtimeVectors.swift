@@ -1,5 +1,6 @@
-// The shared vectors of Realtime Database rules, and an in-process player for them, which lets the policy decide over a
-// tree in memory. RealtimeEndpointsTests play the cases that need an endpoint, such as settings, tags and revocation.
+// The shared vectors of Realtime Database rules, and an in-process player for them. Vectors are cases with expected
+// results in JSON files of the folder that HEARTH_CONFORMANCE names. The player lets the policy decide over a tree in
+// memory. RealtimeEndpointsTests play the cases that need an endpoint, such as settings, tags and revocation.
 
 import Access
 import Foundation

@@ -1,7 +1,7 @@
 // Compares the texts of denials with the texts that were recorded from Google's emulator.
 //
 // Google's emulator lists the reasons of two evaluations, the first of them without the stored document. It also
-// lists the reasons of the other documents of a commit. The text here has one reason for each statement, which must
+// lists the reasons of the other documents of a commit. This server's text has one reason for each statement, which must
 // be one of the recorded reasons.
 
 import FirestoreModel

@@ -11,7 +11,7 @@ final class RuleVectorPlayer: RuleDocumentSource {
   enum Outcome: Equatable {
     case allow
     case deny
-    /// The request is malformed before any rule.
+    /// The request is malformed, so no rule decides it.
     case invalid
     /// The request fails although the rules allow it.
     case failed
@@ -75,7 +75,7 @@ final class RuleVectorPlayer: RuleDocumentSource {
     return isAllowed ? .allow : .deny
   }
 
-  /// The caller with these claims, and with the claims that every player must add.
+  /// The caller with these claims, and with the default claims where the vector omits them.
   private func caller(_ json: JSONValue?) throws -> RuleCaller {
     guard let object = json?.object else { return .nobody }
     var claims = object
@@ -170,10 +170,10 @@ final class RuleVectorPlayer: RuleDocumentSource {
 
   private func apply(_ request: JSONValue) throws {
     guard ["create", "update", "delete", "commit"].contains(request["kind"]?.string) else { return }
-    for (path, fields) in after(try writes(of: request)) { documents[path] = fields }
+    for (path, fields) in states(after: try writes(of: request)) { documents[path] = fields }
   }
 
-  private func after(_ writes: [Write]) -> [ResourcePath: MapValue?] {
+  private func states(after writes: [Write]) -> [ResourcePath: MapValue?] {
     var states: [ResourcePath: MapValue?] = [:]
     for write in writes {
       let path = write.document.path
@@ -184,7 +184,7 @@ final class RuleVectorPlayer: RuleDocumentSource {
   }
 
   private func write(_ writes: [Write], _ context: FirestoreRuleset.Context) throws -> Outcome {
-    let states = after(writes)
+    let states = states(after: writes)
     afterWrites = states
     defer { afterWrites = [:] }
     let ruleWrites = writes.map(RuleWrite.init(vector:))

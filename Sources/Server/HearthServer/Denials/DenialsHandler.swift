@@ -73,8 +73,8 @@ struct DenialsHandler: FirestoreRouteHandler {
     }
     let log: DenialLog? =
       switch source {
-      case .firestore(let database): logs.firestore.existing(database)
-      case .realtime(let namespace): logs.realtime.existing(namespace)
+      case .firestore(let database): logs.firestore.existingLog(database)
+      case .realtime(let namespace): logs.realtime.existingLog(namespace)
       }
     guard segments.count == 8 else {
       guard request.head.method == .GET else { throw unknown }

@@ -137,7 +137,7 @@ package struct Account: Sendable, Equatable {
   }
 }
 
-/// E-mail addresses and phone numbers, to the extent that the Identity Toolkit API checks them.
+/// E-mail addresses, checked to the same extent as by the Identity Toolkit API.
 package enum EmailAddress {
   /// Maximum bytes of an address (RFC 3696, erratum 1690, allows 254).
   private static let maximumBytes = 320
@@ -153,7 +153,7 @@ package enum EmailAddress {
   package static func canonical(_ text: String) -> String { text.lowercased() }
 }
 
-/// Phone numbers.
+/// Phone numbers, checked to the same extent as by the Identity Toolkit API.
 package enum PhoneNumber {
   /// Maximum bytes; E.164 numbers have at most 15 digits, and visual separators are tolerated.
   private static let maximumBytes = 64

@@ -10,23 +10,23 @@ package final class IdentityStore: Sendable {
   /// Notifies observers of revoked, disabled and deleted accounts.
   package let events = AccountEvents()
   private let store: any OrderedStore
-  private let open = Guarded<[String: IdentityDatabase]>([:])
+  private let openDatabases = Guarded<[String: IdentityDatabase]>([:])
 
   /// The prefix of the names of identity databases in the store's catalogue.
-  private static let catalogue = "identity/"
+  private static let namePrefix = "identity/"
 
-  /// Creates the accounts of all projects over an ordered store.
+  /// Creates an identity store that keeps its rows in an ordered store.
   package init(_ store: any OrderedStore) { self.store = store }
 
   /// Opens the database of a project, and creates it on first use.
   /// - Throws: `StoreError`.
   package func project(_ id: String) async throws -> IdentityDatabase {
-    if let database = open.withLock({ $0[id] }) { return database }
-    let rows = try await store.database(named: Self.catalogue + id, history: .activeReadersOnly)
+    if let database = openDatabases.withLock({ $0[id] }) { return database }
+    let rows = try await store.database(named: Self.namePrefix + id, history: .activeReadersOnly)
     let database = IdentityDatabase(id, rows, events)
-    return open.withLock { open in
-      if let existing = open[id] { return existing }
-      open[id] = database
+    return openDatabases.withLock { databases in
+      if let existing = databases[id] { return existing }
+      databases[id] = database
       return database
     }
   }
@@ -42,13 +42,13 @@ package final class IdentityStore: Sendable {
 
   /// Whether a project has an identity database.
   package func projectExists(_ id: String) async throws -> Bool {
-    try await store.databaseExists(named: Self.catalogue + id)
+    try await store.databaseExists(named: Self.namePrefix + id)
   }
 
   /// The IDs of the projects that have an identity database.
   package func projectIDs() async throws -> [String] {
     try await store.databaseNames().compactMap { name in
-      name.hasPrefix(Self.catalogue) ? String(name.dropFirst(Self.catalogue.count)) : nil
+      name.hasPrefix(Self.namePrefix) ? String(name.dropFirst(Self.namePrefix.count)) : nil
     }
   }
 }

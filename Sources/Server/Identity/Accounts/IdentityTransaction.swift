@@ -89,7 +89,7 @@ package final class IdentityTransaction {
   private static let maximumScannedRows = 64
 
   /// Removes a few expired rows of a kind, so that their number is bounded. The scan begins at a new row and continues
-  /// at the first row of the kind. The last components of the keys are random, so the scans reach all rows in time.
+  /// at the first row of the kind. The last components of the keys are random, so the scans eventually reach all rows.
   private func removeExpired(
     _ kind: IdentityKeyLayout.Kind, after key: Key,
     isExpired: (_ row: UnsafeRawBufferPointer, _ writtenAt: Version) throws -> Bool

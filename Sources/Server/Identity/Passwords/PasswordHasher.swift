@@ -5,7 +5,7 @@
 // inherits the priority of the thread that starts it. Without the other thread, commits could run at the low priority
 // of hashes.
 //
-// Invariant: at most `maximumQueued` hashes wait; a further one fails immediately instead of growing the queue.
+// Invariant: at most `maximumQueued` hashes wait or run; a further one fails immediately instead of growing the queue.
 
 import Foundation
 import Locking
@@ -13,7 +13,7 @@ import OrderedStore
 
 /// Hashes and verifies passwords.
 package final class PasswordHasher: Sendable {
-  /// Maximum hashes that wait for a thread. At 25 ms each they take about six seconds on one thread.
+  /// Maximum hashes that wait for a thread or run. At 25 ms each they take about six seconds on one thread.
   private static let maximumQueued = 256
 
   /// The scheme of new passwords.
@@ -21,6 +21,7 @@ package final class PasswordHasher: Sendable {
   private let threads: ThreadPool
   /// A thread of normal priority that resumes the callers.
   private let resumption = ThreadPool(threads: 1)
+  /// The number of hashes that wait or run.
   private let queued = Guarded(0)
 
   /// Creates a hasher.

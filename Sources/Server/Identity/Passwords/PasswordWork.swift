@@ -2,8 +2,8 @@
 // how its password is stored.
 //
 // The verification of a hash of the default scheme takes as much work as a sign-in to an unknown account. Imported
-// hashes may take less; the difference is added. A scheme that takes more work than the default shows in the time until
-// the next sign-in of its account, which hashes the password again.
+// hashes may take less; the difference is added. If an imported hash takes more, the time shows it until the next sign-in
+// to its account, which hashes the password again with the default scheme.
 
 extension PasswordScheme {
   /// The parameter N of the added work. It equals that of the default scheme, so that both use the same

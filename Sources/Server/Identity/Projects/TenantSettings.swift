@@ -16,7 +16,7 @@ package struct TenantSettings: Sendable, Equatable {
   package init(id: String) { self.id = id }
 
   /// A tenant with every sign-in method, as an emulator creates it on first use.
-  package static func open(_ id: String) -> TenantSettings {
+  package static func allowingAllMethods(_ id: String) -> TenantSettings {
     var tenant = TenantSettings(id: id)
     tenant.allowsPassword = true
     tenant.allowsEmailLink = true

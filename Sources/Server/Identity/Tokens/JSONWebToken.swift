@@ -32,7 +32,7 @@ package struct JSONWebToken: Sendable {
     signedBytes = Array(text.utf8.prefix(segments[0].count + 1 + segments[1].count))
   }
 
-  /// Decodes unpadded URL-safe Base64; nil unless it is the one encoding of its bytes.
+  /// Decodes unpadded URL-safe Base64; nil unless the text is the canonical encoding of the bytes.
   package static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
     guard let bytes = Base64.decode(text, .urlSafe) else { return nil }
     guard Base64.encode(bytes, .urlSafe, padded: false).utf8.elementsEqual(text) else { return nil }

@@ -83,7 +83,7 @@ package struct ProductionTokenAuthority: TokenAuthority {
     _ token: JSONWebToken, _ invalid: (String) -> IdentityError
   ) throws -> (ServiceAccounts.Signer, JSONObject) {
     do throws(InvalidCredential) {
-      let keyID = try TokenVerifier.keyID(token.header)
+      let keyID = try TokenVerifier.verifiedKeyID(token.header)
       guard let signer = accounts.signer(keyID),
         signer.key.publicKey.verifies(token.signature, of: token.signedBytes)
       else { throw InvalidCredential(.untrusted, reason: "The key or the signature is invalid.") }
@@ -91,7 +91,7 @@ package struct ProductionTokenAuthority: TokenAuthority {
       guard token.claims["iss"]?.string == email, token.claims["sub"]?.string ?? email == email else {
         throw InvalidCredential(.untrusted, reason: "The issuer is not the key's service account.")
       }
-      _ = try TokenVerifier.times(
+      _ = try TokenVerifier.verifiedTimes(
         token.claims, at: clock.milliseconds / 1000,
         maximumSeconds: TokenVerifier.maximumSelfSignedSeconds)
       return (signer, token.claims)

@@ -86,10 +86,10 @@ package final class TokenVerifier: CredentialVerifier {
       try check(token, at: now)
       return token
     }
-    let generation = cache.generation
+    let clearCount = cache.clearCount
     let token = try verifyUncached(text, at: now)
     try check(token, at: now)
-    cache.insert(token, for: text, generation)
+    cache.insert(token, for: text, clearCount)
     return token
   }
 
@@ -114,7 +114,7 @@ package final class TokenVerifier: CredentialVerifier {
       throw InvalidCredential(.malformed, reason: "The token is not a JSON Web Token.")
     }
     let issuer = issuers.index(of: token)
-    let keyID = try Self.keyID(token.header, isForeign: issuer != nil)
+    let keyID = try Self.verifiedKeyID(token.header, isForeign: issuer != nil)
     if let key = keys.publicKey(keyID) {
       guard IssuerKey.rsa(key).verifies(token) else { throw Self.invalidSignature }
       if token.header["typ"]?.string == Self.accessTokenType { return try accessToken(token, at: now) }
@@ -137,7 +137,8 @@ package final class TokenVerifier: CredentialVerifier {
   /// key.
   /// - Parameter isForeign: whether the token names another issuer. Its header may have a thumbprint of a certificate, which
   ///   is ignored, because some issuers always add one.
-  static func keyID(_ header: JSONObject, isForeign: Bool = false) throws(InvalidCredential) -> String {
+  static func verifiedKeyID(_ header: JSONObject, isForeign: Bool = false) throws(InvalidCredential) -> String
+  {
     let algorithms = isForeign ? IssuerKey.algorithms : ["RS256"]
     guard let algorithm = header["alg"]?.string, algorithms.contains(algorithm) else {
       throw InvalidCredential(
@@ -155,7 +156,7 @@ package final class TokenVerifier: CredentialVerifier {
   }
 
   /// Verifies the times of a token, and returns its time of issue and its expiry.
-  static func times(
+  static func verifiedTimes(
     _ claims: JSONObject, at now: Int64, maximumSeconds: Int64? = nil
   ) throws(InvalidCredential) -> (issuedAt: Int64, expiry: Int64) {
     guard let issuedAt = claims["iat"]?.int, let expiry = claims["exp"]?.int, issuedAt > 0, expiry > issuedAt,
@@ -173,7 +174,7 @@ package final class TokenVerifier: CredentialVerifier {
     guard let project = claims["aud"]?.string, !project.isEmpty,
       claims["iss"]?.string == IDTokenClaims.issuer(of: project)
     else { throw InvalidCredential(.untrusted, reason: "The token's issuer or audience is invalid.") }
-    let (issuedAt, expiry) = try Self.times(claims, at: now)
+    let (issuedAt, expiry) = try Self.verifiedTimes(claims, at: now)
     guard let subject = claims["sub"]?.string, !subject.isEmpty, subject.utf8.count <= 512,
       claims["firebase"]?.object != nil, let signedInAt = claims["auth_time"]?.int,
       signedInAt <= now + Self.clockSkewSeconds
@@ -186,7 +187,7 @@ package final class TokenVerifier: CredentialVerifier {
 
   private func accessToken(_ token: JSONWebToken, at now: Int64) throws(InvalidCredential) -> VerifiedToken {
     let claims = token.claims
-    let (issuedAt, expiry) = try Self.times(claims, at: now)
+    let (issuedAt, expiry) = try Self.verifiedTimes(claims, at: now)
     guard claims["iss"]?.string == Self.accessTokenIssuer, let keyID = claims["key"]?.string,
       let email = claims["sub"]?.string
     else { throw InvalidCredential(.untrusted, reason: "The token is not an access token.") }
@@ -203,7 +204,8 @@ package final class TokenVerifier: CredentialVerifier {
     guard claims["iss"]?.string == signer.account.email, claims["sub"]?.string == signer.account.email else {
       throw InvalidCredential(.untrusted, reason: "The token's issuer is not the key's service account.")
     }
-    let (issuedAt, expiry) = try Self.times(claims, at: now, maximumSeconds: Self.maximumSelfSignedSeconds)
+    let (issuedAt, expiry) = try Self.verifiedTimes(
+      claims, at: now, maximumSeconds: Self.maximumSelfSignedSeconds)
     // A token has either the API as its audience or scopes. Custom tokens and assertions have another audience.
     if let audience = claims["aud"] {
       guard let text = audience.string, Self.audiences.contains(text), claims["uid"] == nil else {
@@ -219,9 +221,9 @@ package final class TokenVerifier: CredentialVerifier {
 
   /// Whether a list of OAuth scopes contains one that grants access to this server.
   static func hasScope(_ scopes: String) -> Bool {
-    let known = ["cloud-platform", "datastore", "firebase", "firebase.database", "identitytoolkit"]
+    let accepted = ["cloud-platform", "datastore", "firebase", "firebase.database", "identitytoolkit"]
     return scopes.split(separator: " ").contains { scope in
-      known.contains { scope == "https://www.googleapis.com/auth/" + $0 }
+      accepted.contains { scope == "https://www.googleapis.com/auth/" + $0 }
     }
   }
 

@@ -123,7 +123,7 @@ package final class TrustedIssuers: Sendable {
     guard names.count == audiences.count,
       names.contains(where: { name in issuer.audiences.contains { Self.isSame($0, name) } })
     else { throw InvalidCredential(.untrusted, reason: "The token's audience is invalid.") }
-    let (issuedAt, expiry) = try TokenVerifier.times(
+    let (issuedAt, expiry) = try TokenVerifier.verifiedTimes(
       claims, at: now, maximumSeconds: Self.maximumForeignSeconds)
     if let notBefore = claims["nbf"] {
       guard let time = notBefore.int, time <= now + TokenVerifier.clockSkewSeconds else {

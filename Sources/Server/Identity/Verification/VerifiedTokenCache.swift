@@ -14,7 +14,7 @@ final class VerifiedTokenCache: Sendable {
     var young: [String: VerifiedToken] = [:]
     var old: [String: VerifiedToken] = [:]
     var youngBytes = 0
-    var generation = 0
+    var clearCount = 0
 
     mutating func insert(_ token: VerifiedToken, for text: String) {
       if youngBytes + text.utf8.count > VerifiedTokenCache.maximumBytes {
@@ -45,12 +45,13 @@ final class VerifiedTokenCache: Sendable {
   }
 
   /// The number of times that the cache was cleared.
-  var generation: Int { state.withLock { $0.generation } }
+  var clearCount: Int { state.withLock { $0.clearCount } }
 
   /// Adds a token, unless the cache was cleared since its verification began.
-  func insert(_ token: VerifiedToken, for text: String, _ generation: Int) {
+  /// - Parameter clearCount: the value of ``clearCount`` before the verification.
+  func insert(_ token: VerifiedToken, for text: String, _ clearCount: Int) {
     state.withLock { state in
-      guard state.generation == generation else { return }
+      guard state.clearCount == clearCount else { return }
       state.insert(token, for: text)
     }
   }
@@ -61,7 +62,7 @@ final class VerifiedTokenCache: Sendable {
       state.young = [:]
       state.old = [:]
       state.youngBytes = 0
-      state.generation += 1
+      state.clearCount += 1
     }
   }
 }

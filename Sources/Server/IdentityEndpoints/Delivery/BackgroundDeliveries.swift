@@ -1,7 +1,7 @@
 // Delivers e-mails in the background, after the response to their request. So the time of a response does not show
 // whether an e-mail was sent.
 //
-// Invariant: at most `maximum` deliveries are in progress. A further request fails before its address is looked up.
+// Invariant: at most `maximumInProgress` deliveries are in progress. A further request fails before its address is looked up.
 
 package import Identity
 import Locking
@@ -10,7 +10,7 @@ package import Logging
 /// The deliveries that are in progress.
 package final class BackgroundDeliveries: Sendable {
   /// Maximum deliveries in progress. A mail command or a relay may take seconds for each.
-  package static let maximum = 64
+  package static let maximumInProgress = 64
 
   private let count = Guarded(0)
   private let log: Logger
@@ -23,7 +23,7 @@ package final class BackgroundDeliveries: Sendable {
   /// - Throws: UNAVAILABLE if too many are in progress.
   package func reserve() throws(IdentityError) {
     let isReserved = count.withLock { count in
-      guard count < Self.maximum else { return false }
+      guard count < Self.maximumInProgress else { return false }
       count += 1
       return true
     }

@@ -53,7 +53,7 @@ struct SMTPConversation {
     switch state {
     case .greeting:
       try expect(reply, 220, "the connection")
-      return .send(hello())
+      return .send(helloCommand())
     case .hello:
       try expect(reply, 250, "EHLO")
       extensions = reply.lines.dropFirst().map { $0.uppercased() }
@@ -67,7 +67,7 @@ struct SMTPConversation {
       isEncrypted = true
       // The extensions before TLS may be forged, so the relay lists them again.
       extensions = []
-      return .startTLS(hello())
+      return .startTLS(helloCommand())
     case .loginUser:
       try expect(reply, 334, "AUTH LOGIN")
       return .send(command(Self.base64(relay.credentials?.user ?? ""), then: .loginPassword))
@@ -76,7 +76,7 @@ struct SMTPConversation {
       return .send(command(Self.base64(relay.credentials?.password ?? ""), then: .authentication))
     case .authentication:
       try expect(reply, 235, "the credentials")
-      return .send(try sender())
+      return .send(try senderCommand())
     case .sender:
       try expect(reply, 250, "the sender")
       return .send(command("RCPT TO:<\(message.recipient.address)>", then: .recipient))
@@ -98,10 +98,10 @@ struct SMTPConversation {
     }
   }
 
-  private mutating func hello() -> [UInt8] { command("EHLO \(clientName)", then: .hello) }
+  private mutating func helloCommand() -> [UInt8] { command("EHLO \(clientName)", then: .hello) }
 
   private mutating func authenticate() throws(DeliveryFailure) -> [UInt8] {
-    guard let credentials = relay.credentials else { return try sender() }
+    guard let credentials = relay.credentials else { return try senderCommand() }
     precondition(isEncrypted, "invariant: credentials are sent over TLS only")
     let mechanisms =
       extensions.first { $0.hasPrefix("AUTH ") }?.split(separator: " ").dropFirst().map(String.init) ?? []
@@ -115,7 +115,7 @@ struct SMTPConversation {
     return command("AUTH LOGIN", then: .loginUser)
   }
 
-  private mutating func sender() throws(DeliveryFailure) -> [UInt8] {
+  private mutating func senderCommand() throws(DeliveryFailure) -> [UInt8] {
     var text = "MAIL FROM:<\(message.sender.address)>"
     if !message.sender.isASCII || !message.recipient.isASCII {
       guard extensions.contains("SMTPUTF8") else {

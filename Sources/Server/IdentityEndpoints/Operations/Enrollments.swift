@@ -13,18 +13,18 @@ extension IdentityCall {
     var factors: [Account.SecondFactor] = []
     for element in list {
       let id: String
-      if let given = element["mfaEnrollmentId"]?.string, !given.isEmpty {
-        id = given
+      if let requestedID = element["mfaEnrollmentId"]?.string, !requestedID.isEmpty {
+        id = requestedID
       } else if generatesIDs {
         id = RandomText.identifier(28)
       } else {
         throw .rejected("INVALID_MFA_ENROLLMENT_ID", "mfaEnrollmentId must be defined.")
       }
       let kind: Account.SecondFactor.Kind
-      if element["totpInfo"] != nil, let known = existing.first(where: { $0.id == id }),
-        known.phoneNumber == nil
+      if element["totpInfo"] != nil, let enrolled = existing.first(where: { $0.id == id }),
+        enrolled.phoneNumber == nil
       {
-        kind = known.kind
+        kind = enrolled.kind
       } else {
         guard let number = element["phoneInfo"]?.string, PhoneNumber.isValid(number) else {
           throw .rejected("INVALID_MFA_PHONE_NUMBER", "Invalid format.")

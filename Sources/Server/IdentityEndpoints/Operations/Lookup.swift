@@ -1,4 +1,4 @@
-// Returns and deletes accounts. A user can access its account only, an administrator any account.
+// Returns and deletes accounts. A user can access only its own account, an administrator any account.
 
 import Identity
 import JSON

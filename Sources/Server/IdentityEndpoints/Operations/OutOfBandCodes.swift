@@ -177,7 +177,7 @@ extension IdentityCall {
         if !self.isEmulator { self.removeUnprovenCredentials(of: &account) }
         self.set(newPassword, on: &account)
         account.isEmailVerified = true
-        // Someone else may have linked a provider before the owner of the address proved to own it.
+        // Someone else may have linked a provider before the owner of the address proved the ownership.
         account.providers = []
         try transaction.put(account)
         try transaction.removeCode(text, in: self.tenantID)

@@ -44,14 +44,14 @@ extension IdentityCall {
     if usesTOTP {
       let account = try await read { reader in
         let account = try self.enrollingAccount(reader).account
-        try self.checkVerified(account)
+        try self.checkMayEnrol(account)
         return account
       }
       return totpSession(account)
     }
     let session = try await write { transaction in
       let account = try self.enrollingAccount(transaction.reader).account
-      try self.checkVerified(account)
+      try self.checkMayEnrol(account)
       guard let info = self.body.object("phoneEnrollmentInfo") else {
         throw IdentityError.rejected("INVALID_ARGUMENT", "((Missing phoneEnrollmentInfo.))")
       }
@@ -67,7 +67,7 @@ extension IdentityCall {
     return ["phoneSessionInfo": .object(["sessionInfo": .string(session.session)])]
   }
 
-  private func checkVerified(_ account: Account) throws(IdentityError) {
+  private func checkMayEnrol(_ account: Account) throws(IdentityError) {
     guard account.isEmailVerified == true else {
       throw .rejected("UNVERIFIED_EMAIL", "Need to verify email first before enrolling second factors.")
     }
@@ -113,7 +113,7 @@ extension IdentityCall {
     let grant = try await write { transaction -> TokenGrant? in
       var (account, token) = try self.enrollingAccount(transaction.reader)
       // The error for an account that cannot enrol must not depend on the code.
-      if !self.isEmulator { try self.checkVerified(account) }
+      if !self.isEmulator { try self.checkMayEnrol(account) }
       let kind: Account.SecondFactor.Kind
       if self.usesTOTP {
         kind = try self.verifiedTOTP(account)
@@ -130,7 +130,7 @@ extension IdentityCall {
           kind = .phone(number)
         }
       }
-      try self.checkVerified(account)
+      try self.checkMayEnrol(account)
       account.secondFactors.append(
         Account.SecondFactor(
           id: newID, displayName: self.body.string("displayName"), enrolledAt: RFC3339.text(self.now),

@@ -8,12 +8,13 @@ extension IdentityCall {
   /// Seconds for which a pending credential is valid in production.
   private static let pendingSeconds: Int64 = 3600
 
+  /// The contents of a pending credential.
   private struct Pending: Sendable {
     var session: RefreshToken
     var method: String?
   }
 
-  private func pending(_ text: String) throws(IdentityError) -> Pending {
+  private func readPendingCredential(_ text: String) throws(IdentityError) -> Pending {
     guard let object = seal.open(text, as: .pendingFactor), let session = RefreshToken(object),
       session.tenantID == tenantID, isEmulator || nowSeconds - session.issuedAt <= Self.pendingSeconds
     else { throw .rejected("INVALID_MFA_PENDING_CREDENTIAL") }
@@ -43,7 +44,7 @@ extension IdentityCall {
       throw IdentityError.rejected(
         "MISSING_MFA_ENROLLMENT_ID", "No second factor identifier is provided.")
     }
-    let pending = try pending(text)
+    let pending = try readPendingCredential(text)
     let session = try await write { transaction in
       let account = try self.account(pending, transaction.reader)
       guard let factor = account.secondFactors.first(where: { $0.id == id }) else {
@@ -73,7 +74,7 @@ extension IdentityCall {
     }
     let phone = usesTOTP ? nil : try phoneVerification()
     let totp = usesTOTP ? try totpVerification() : nil
-    let pending = try pending(text)
+    let pending = try readPendingCredential(text)
     // An attacker who knows the password can begin any number of sign-ins, so guesses of codes are counted per account.
     let key = AttemptLimiter.Key(
       .secondFactor, project: projectID, tenant: tenantID ?? "", account: pending.session.localID)
@@ -114,10 +115,10 @@ extension IdentityCall {
       session.signInAttributes = pending.session.signInAttributes
       session.secondFactor = .init(
         identifier: factor.id, provider: factor.phoneNumber == nil ? "totp" : "phone")
-      var first = FirstFactor(account: account, session: session, response: [:], method: pending.method)
-      first.requiresSecondFactor = false
-      first.includesExpiry = false
-      return .signIn(first)
+      var firstFactor = FirstFactor(account: account, session: session, response: [:], method: pending.method)
+      firstFactor.requiresSecondFactor = false
+      firstFactor.includesExpiry = false
+      return .signIn(firstFactor)
     }
   }
 

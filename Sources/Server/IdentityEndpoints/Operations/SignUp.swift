@@ -9,7 +9,7 @@ extension IdentityCall {
   func signUp() async throws -> JSONObject {
     guard !body.has("idToken"), !isPrivileged else { return try await addOrCreateAccount() }
     // A new account counts before its password is hashed, so that one client cannot occupy the hasher with sign-ups.
-    guard services.newAccountLimiter.begin(client, at: now) else {
+    guard services.newAccountLimiter.admit(client, at: now) else {
       throw IdentityError.rejected(
         "TOO_MANY_ATTEMPTS_TRY_LATER", "Too many accounts were created from this device. Try again later.")
     }
@@ -60,8 +60,8 @@ extension IdentityCall {
       if let newPassword { self.set(newPassword, on: &account) }
       var session = self.newSession(account, provider: provider ?? "")
       if let existing { session.secondFactor = existing.token.secondFactor }
-      let isNewClient = existing == nil && newEmail != nil && !self.isPrivileged
-      if isNewClient {
+      let isClientSignUp = existing == nil && newEmail != nil && !self.isPrivileged
+      if isClientSignUp {
         try self.applyBeforeCreate(result, to: &account, method: "password", session: session)
       }
       try transaction.put(account)
@@ -72,7 +72,7 @@ extension IdentityCall {
       response.set("email", account.email)
       guard provider != nil else { return .respond(response) }
       var factor = FirstFactor(
-        account: account, session: session, response: response, method: isNewClient ? "password" : nil)
+        account: account, session: session, response: response, method: isClientSignUp ? "password" : nil)
       factor.requiresSecondFactor = false
       return .signIn(factor)
     }

@@ -52,7 +52,7 @@ extension IdentityCall {
     if isEmulator {
       return try await write { transaction in
         if let tenant = try transaction.reader.tenantSettings(id) { return self.json(tenant) }
-        let tenant = TenantSettings.open(id)
+        let tenant = TenantSettings.allowingAllMethods(id)
         try transaction.put(tenant)
         return self.json(tenant)
       }

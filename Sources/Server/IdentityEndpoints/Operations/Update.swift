@@ -13,8 +13,8 @@ extension IdentityCall {
     var token: IDToken?
     var newEmail: String?
     var revokesTokens = false
-    /// The address before the change, which an undo restores.
-    var changedEmail: String?
+    /// The address before its change, empty if there was none; nil if the update does not change the address.
+    var previousEmail: String?
   }
 
   /// Runs `accounts:update` for a page of the emulator.
@@ -52,7 +52,7 @@ extension IdentityCall {
       try self.linkProvider(&state.account, transaction.reader)
       try transaction.put(state.account)
       var recovery: OutOfBandCode?
-      if let initial = state.account.initialEmail, state.changedEmail != nil, state.provider != "anonymous" {
+      if let initial = state.account.initialEmail, state.previousEmail != nil, state.provider != "anonymous" {
         let code = self.makeCode(.recoverEmail, email: initial, localID: state.account.localID)
         try transaction.put(code, in: self.tenantID, removingExpiredAt: self.removalTime)
         recovery = code
@@ -110,7 +110,7 @@ extension IdentityCall {
     guard try reader.account(email: email, in: tenantID) == nil else {
       throw IdentityError.rejected("EMAIL_EXISTS")
     }
-    state.changedEmail = state.account.email ?? ""
+    state.previousEmail = state.account.email ?? ""
     if state.provider != "anonymous", let old = state.account.email, state.account.initialEmail == nil {
       state.account.initialEmail = old
     }

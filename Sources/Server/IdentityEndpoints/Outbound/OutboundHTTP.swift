@@ -91,7 +91,7 @@ package final class OutboundHTTP: Sendable {
     }
     let request = head
     let maximumBytes = maximumBytes
-    let bare = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
+    let unbracketedHost = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
     let response = group.next().makePromise(of: Response.self)
     let bootstrap = ClientBootstrap(group: response.futureResult.eventLoop)
       .connectTimeout(.seconds(min(seconds, Self.connectSeconds)))
@@ -99,9 +99,9 @@ package final class OutboundHTTP: Sendable {
         channel.eventLoop.makeCompletedFuture {
           let pipeline = channel.pipeline.syncOperations
           if let context {
-            let isAddress = (try? SocketAddress(ipAddress: bare, port: port)) != nil
+            let isAddress = (try? SocketAddress(ipAddress: unbracketedHost, port: port)) != nil
             try pipeline.addHandler(
-              NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : bare))
+              NIOSSLClientHandler(context: context, serverHostname: isAddress ? nil : unbracketedHost))
           }
           try pipeline.addHTTPClientHandlers()
           try pipeline.addHandler(ResponseCollector(response, .seconds(seconds), maximumBytes))
@@ -110,7 +110,7 @@ package final class OutboundHTTP: Sendable {
     do {
       let connection =
         if let socket { bootstrap.connect(unixDomainSocketPath: socket) } else {
-          bootstrap.connect(host: bare, port: port)
+          bootstrap.connect(host: unbracketedHost, port: port)
         }
       let channel = try await connection.get()
       channel.write(HTTPClientRequestPart.head(request), promise: nil)

@@ -15,7 +15,7 @@ indirect enum FieldKind: Sendable {
   /// A number of 64 bits, which JSON writes as a string.
   case decimal
   /// A value of an enumeration with these names. The number of a name is its position.
-  case word([String])
+  case enumeration([String])
   case list(FieldKind)
   case object([String: FieldKind])
   case any
@@ -33,10 +33,10 @@ indirect enum FieldKind: Sendable {
     case (.int, .double(let number)):
       guard let integer = Int64(exactly: number) else { throw Self.mismatch(path, "integer") }
       return .int(integer)
-    case (.word(let words), .string(let word)):
+    case (.enumeration(let words), .string(let word)):
       guard words.contains(word) else { throw Self.mismatch(path, "equal to one of the allowed values") }
       return value
-    case (.word(let words), .int(let number)):
+    case (.enumeration(let words), .int(let number)):
       guard let index = Int(exactly: number), words.indices.contains(index) else {
         throw Self.mismatch(path, "equal to one of the allowed values")
       }
@@ -71,7 +71,7 @@ indirect enum FieldKind: Sendable {
     case .string, .decimal: "string"
     case .bool: "boolean"
     case .int: "integer"
-    case .word: "equal to one of the allowed values"
+    case .enumeration: "equal to one of the allowed values"
     case .list: "array"
     case .object: "object"
     case .any: "any value"

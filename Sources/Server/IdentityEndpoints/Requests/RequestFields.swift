@@ -11,15 +11,15 @@ enum RequestFields {
     fields.merging(target) { declared, _ in declared }
   }
 
-  private static let multiFactorState: FieldKind = .word([
+  private static let multiFactorState: FieldKind = .enumeration([
     "STATE_UNSPECIFIED", "DISABLED", "ENABLED", "MANDATORY",
   ])
   private static let multiFactor: FieldKind = .object([
     "state": multiFactorState,
-    "enabledProviders": .list(.word(["PROVIDER_UNSPECIFIED", "PHONE_SMS"])),
+    "enabledProviders": .list(.enumeration(["PROVIDER_UNSPECIFIED", "PHONE_SMS"])),
     "providerConfigs": .list(
       .object([
-        "state": .word(["MFA_STATE_UNSPECIFIED", "DISABLED", "ENABLED", "MANDATORY"]),
+        "state": .enumeration(["MFA_STATE_UNSPECIFIED", "DISABLED", "ENABLED", "MANDATORY"]),
         "totpProviderConfig": .object(["adjacentIntervals": .int]),
       ])),
   ])
@@ -65,7 +65,7 @@ enum RequestFields {
     "localId": .string, "emailVerified": .bool, "phoneNumber": .string, "customAttributes": .string,
     "createdAt": .decimal, "lastLoginAt": .decimal, "validSince": .decimal, "disableUser": .bool,
     "deleteAttribute": .list(
-      .word([
+      .enumeration([
         "USER_ATTRIBUTE_NAME_UNSPECIFIED", "EMAIL", "DISPLAY_NAME", "PROVIDER", "PHOTO_URL", "PASSWORD",
         "RAW_USER_INFO",
       ])),
@@ -74,7 +74,7 @@ enum RequestFields {
   ])
   static let delete = fields(["localId": .string])
   static let sendCode = fields([
-    "requestType": .word([
+    "requestType": .enumeration([
       "OOB_REQ_TYPE_UNSPECIFIED", "PASSWORD_RESET", "OLD_EMAIL_AGREE", "NEW_EMAIL_ACCEPT", "VERIFY_EMAIL",
       "RECOVER_EMAIL", "EMAIL_SIGNIN", "VERIFY_AND_CHANGE_EMAIL", "REVERT_SECOND_FACTOR_ADDITION",
     ]),
@@ -104,7 +104,7 @@ enum RequestFields {
     "allowOverwrite": .bool, "sanityCheck": .bool, "hashAlgorithm": .string, "signerKey": .string,
     "saltSeparator": .string, "rounds": .int, "memoryCost": .int, "cpuMemCost": .int,
     "parallelization": .int, "blockSize": .int, "dkLen": .int,
-    "passwordHashOrder": .word(["UNSPECIFIED_ORDER", "SALT_AND_PASSWORD", "PASSWORD_AND_SALT"]),
+    "passwordHashOrder": .enumeration(["UNSPECIFIED_ORDER", "SALT_AND_PASSWORD", "PASSWORD_AND_SALT"]),
     "argon2Parameters": .object([
       "hashType": .string, "hashLengthBytes": .int, "parallelism": .int, "iterations": .int,
       "memoryCostKib": .int, "version": .string, "associatedData": .string,
@@ -114,10 +114,10 @@ enum RequestFields {
   static let batchDelete = fields(["localIds": .list(.string), "force": .bool])
   static let query = fields([
     "returnUserInfo": .bool, "limit": .decimal, "offset": .decimal, "expression": .list(.any),
-    "sortBy": .word([
+    "sortBy": .enumeration([
       "SORT_BY_FIELD_UNSPECIFIED", "USER_ID", "NAME", "CREATED_AT", "LAST_LOGIN_AT", "USER_EMAIL",
     ]),
-    "order": .word(["ORDER_UNSPECIFIED", "ASC", "DESC"]),
+    "order": .enumeration(["ORDER_UNSPECIFIED", "ASC", "DESC"]),
   ])
   static let multiFactorEnrolment = fields([
     "phoneEnrollmentInfo": .object(["phoneNumber": .string]), "totpEnrollmentInfo": .object([:]),

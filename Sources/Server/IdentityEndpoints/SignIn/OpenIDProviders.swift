@@ -3,7 +3,8 @@
 // The keys of a provider are fetched from its configured URL, never from a URL that a token names. A fetch has a time
 // and a size limit. A token with an unknown key causes at most one fetch a minute.
 //
-// Invariant: a token is accepted only from a configured issuer, for a configured audience, within its times.
+// Invariant: a token is accepted only from a configured issuer, for a configured audience, and within its period of
+// validity.
 
 import Crypto
 import Identity
@@ -104,19 +105,19 @@ package final class OpenIDProviders: ProviderVerifier {
   }
 
   private func key(_ id: String, _ provider: Provider, at now: Int64) async -> IssuerKey? {
-    let (known, fetches) = keys.withLock { keys -> (IssuerKey?, Bool) in
+    let (cachedKey, mustFetch) = keys.withLock { keys -> (IssuerKey?, Bool) in
       var entry = keys[provider.keysURL] ?? Keys()
-      let known = entry.byID[id]
+      let cachedKey = entry.byID[id]
       let isStale = now - entry.fetchedAt > Self.refreshSeconds
-      let fetches = (known == nil || isStale) && now - entry.attemptedAt >= Self.retrySeconds
-      if fetches { entry.attemptedAt = now }
+      let mustFetch = (cachedKey == nil || isStale) && now - entry.attemptedAt >= Self.retrySeconds
+      if mustFetch { entry.attemptedAt = now }
       keys[provider.keysURL] = entry
-      return (known, fetches)
+      return (cachedKey, mustFetch)
     }
-    guard fetches else { return known }
+    guard mustFetch else { return cachedKey }
     guard let response = try? await outbound.get(provider.keysURL, seconds: Self.timeoutSeconds),
       response.status == 200, let fetched = PublishedKeys.parse(response.body)
-    else { return known }
+    else { return cachedKey }
     return keys.withLock { keys in
       keys[provider.keysURL] = Keys(byID: fetched, fetchedAt: now, attemptedAt: now)
       return fetched[id]

@@ -49,29 +49,30 @@ extension IdentityCall {
   }
 
   /// Runs a sign-in.
-  /// - Parameter first: finds or creates the account. It may run twice; the second time it receives the result of
-  ///   `beforeCreate`.
+  /// - Parameter findOrCreateAccount: checks the first factor. It may run twice; the second time it receives the result
+  ///   of `beforeCreate`.
   package func signIn(
-    _ first: @escaping @Sendable (IdentityTransaction, BlockingResult?) throws -> SignInStep
+    _ findOrCreateAccount: @escaping @Sendable (IdentityTransaction, BlockingResult?) throws -> SignInStep
   ) async throws -> JSONObject {
-    var created: BlockingResult?
+    var beforeCreateResult: BlockingResult?
     while true {
       do {
-        let result = created
+        let result = beforeCreateResult
         let outcome = try await write { transaction in
-          switch try first(transaction, result) {
+          switch try findOrCreateAccount(transaction, result) {
           case .respond(let response): Outcome.respond(response, nil)
           case .signIn(let factor): try self.proceed(factor, in: transaction)
           }
         }
         return try await finish(outcome)
       } catch let request as BlockingFunctionRequest {
-        precondition(created == nil, "invariant: beforeCreate is called once for each sign-in")
-        created = try await call(request)
+        precondition(beforeCreateResult == nil, "invariant: beforeCreate is called once for each sign-in")
+        beforeCreateResult = try await call(request)
       }
     }
   }
 
+  /// Decides the next step after the first factor: a second factor, the function `beforeSignIn`, or tokens.
   private func proceed(_ factor: FirstFactor, in transaction: IdentityTransaction) throws -> Outcome {
     if factor.account.isDisabled { return .disabled }
     if factor.requiresSecondFactor, multiFactor.isEnabled, !factor.account.secondFactors.isEmpty {

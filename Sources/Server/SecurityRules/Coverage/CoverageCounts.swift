@@ -1,7 +1,8 @@
-// Counts the values that the expressions of one ruleset had. Only emulators count, within the evaluation that decides.
+// Counts the values that the expressions of one ruleset had. Only emulators count. They do so during the evaluation that
+// decides a request.
 //
 // Counting is cheap once an expression has had its usual values: a boolean increments a counter, and another value is
-// compared with the known ones. Only a new value is written as JSON.
+// compared with the kept ones. Only a new value is written as JSON.
 //
 // Invariant: the memory is bounded, because a few distinct values are kept for an expression, each of bounded size.
 // Further values are counted without being distinguished.
@@ -42,12 +43,12 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
     /// The outcome of each distinct value; nil for an outcome without a compact form.
     var outcomes: [Outcome?] = []
     /// The indices of `true` and `false` among the distinct values; -1 for none.
-    var booleans: (isFalse: Int, isTrue: Int) = (-1, -1)
+    var booleanIndices: (forFalse: Int, forTrue: Int) = (-1, -1)
 
     mutating func add(_ outcome: Outcome) {
       let boolean = outcome.boolean
       if let boolean {
-        let index = boolean ? booleans.isTrue : booleans.isFalse
+        let index = boolean ? booleanIndices.forTrue : booleanIndices.forFalse
         if index >= 0 {
           values.distinct[index].count += 1
           return
@@ -69,7 +70,11 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
         values.others += 1
       } else {
         if let boolean {
-          if boolean { booleans.isTrue = outcomes.count } else { booleans.isFalse = outcomes.count }
+          if boolean {
+            booleanIndices.forTrue = outcomes.count
+          } else {
+            booleanIndices.forFalse = outcomes.count
+          }
         }
         values.distinct.append((form, 1))
         outcomes.append(outcome.compactForm)

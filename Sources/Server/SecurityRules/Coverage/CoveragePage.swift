@@ -6,7 +6,9 @@ import JSON
 /// Writes the page of a coverage report.
 struct CoveragePage {
   private let source: [Unicode.Scalar]
+  /// The opening tags before the character at an offset, each with the offset of its expression's last character.
   private var opening: [Int: [(end: Int, tag: String)]] = [:]
+  /// The number of closing tags after the character at an offset.
   private var closing: [Int: Int] = [:]
 
   init(_ source: String) { self.source = Array(source.unicodeScalars) }

@@ -15,7 +15,7 @@ package struct CoverageReport: Sendable {
     var endOffset: Int
     /// The values; none for an expression that was never evaluated.
     var values: CoveredValues
-    /// The evaluations of the root in which this expression was not evaluated.
+    /// The number of evaluations of the enclosing function body or condition that did not evaluate this expression.
     var skipped: Int
     var children: [Node]
   }
@@ -48,8 +48,8 @@ package struct CoverageReport: Sendable {
     return .object(object)
   }
 
-  /// The report for tools that read the format of lcov. A line counts the evaluations of the first root on it; a branch
-  /// is a result of a condition.
+  /// The report for tools that read the format of lcov. A line has the highest evaluation count of the roots that begin
+  /// on it. A branch is the result true or false of a root.
   /// - Parameter file: the name of the rules file.
   package func lcov(file: String) -> String {
     var lines: [Int: Int] = [:]

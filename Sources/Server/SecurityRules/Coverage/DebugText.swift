@@ -5,7 +5,7 @@ import FirestoreModel
 
 extension FirestoreRuleset {
   /// The maximum number of `debug()` calls of one evaluation whose values are written.
-  private static let maximumCount = 100
+  private static let maximumDebugTexts = 100
 
   /// The texts of the calls of `debug()` in an evaluation, in the order of evaluation.
   func debugTexts(of trace: RuleTrace) -> [String] {
@@ -15,7 +15,7 @@ extension FirestoreRuleset {
       else { return nil }
       let position = self.program.positions[Int(node)]
       return "debug() at line \(position.line), column \(position.column)\n\(DebugTextWriter.text(of: value))"
-    }.prefix(Self.maximumCount).map(\.self)
+    }.prefix(Self.maximumDebugTexts).map(\.self)
   }
 }
 
@@ -44,101 +44,102 @@ package struct DebugTextWriter {
     return writer.lines.joined(separator: "\n")
   }
 
-  private mutating func add(_ text: String) {
+  private mutating func addLine(_ text: String) {
     lines.append(String(repeating: "  ", count: depth) + text)
   }
 
-  private mutating func message(_ name: String, _ body: (inout DebugTextWriter) -> Void = { _ in }) {
-    add("\(name) {")
+  private mutating func writeMessage(_ name: String, _ body: (inout DebugTextWriter) -> Void = { _ in }) {
+    addLine("\(name) {")
     depth += 1
     body(&self)
     depth -= 1
-    add("}")
+    addLine("}")
   }
 
   private mutating func write(_ value: RuleValue) {
     remaining -= 1
     switch value {
-    case .null: add("null_value: NULL_VALUE")
-    case .bool(let value): add("bool_value: \(value)")
-    case .int(let value): add("int_value: \(value)")
-    case .float(let value): add("float_value: \(RuleNumbers.text(value))")
-    case .string(let text): add("string_value: \(Self.quoted(text.string.utf8))")
-    case .bytes(let bytes): add("bytes_value: \(Self.quoted(bytes))")
-    case .timestamp(let time): message("timestamp_value") { $0.time(time.seconds, time.nanoseconds) }
-    case .duration(let span): message("duration_value") { $0.time(span.seconds, span.nanoseconds) }
+    case .null: addLine("null_value: NULL_VALUE")
+    case .bool(let value): addLine("bool_value: \(value)")
+    case .int(let value): addLine("int_value: \(value)")
+    case .float(let value): addLine("float_value: \(RuleNumbers.text(value))")
+    case .string(let text): addLine("string_value: \(Self.quoted(text.string.utf8))")
+    case .bytes(let bytes): addLine("bytes_value: \(Self.quoted(bytes))")
+    case .timestamp(let time):
+      writeMessage("timestamp_value") { $0.writeTime(time.seconds, time.nanoseconds) }
+    case .duration(let span): writeMessage("duration_value") { $0.writeTime(span.seconds, span.nanoseconds) }
     case .latlng(let point):
-      message("latlng_value") { writer in
-        if point.latitude != 0 { writer.add("latitude: \(RuleNumbers.text(point.latitude))") }
-        if point.longitude != 0 { writer.add("longitude: \(RuleNumbers.text(point.longitude))") }
+      writeMessage("latlng_value") { writer in
+        if point.latitude != 0 { writer.addLine("latitude: \(RuleNumbers.text(point.latitude))") }
+        if point.longitude != 0 { writer.addLine("longitude: \(RuleNumbers.text(point.longitude))") }
       }
-    case .path(let path): message("path_value") { $0.segments(path.segments) }
-    case .unknownPath: message("path_value") { $0.segments([.placeholder("", isRest: true)]) }
-    case .list(let list): items("list_value", (0..<list.count).lazy.map { list[$0] })
-    case .set(let set): items("set_value", set.members.lazy.map(\.value))
-    case .vector(let numbers): items("vector_value", numbers.lazy.map(RuleValue.float))
-    case .map(let map): message("map_value") { $0.fields(map) }
-    case .mapDiff(let diff): message("map_diff_value") { $0.keys(diff) }
-    case .constraint(let constraint): message("constraint_value") { $0.comparators(constraint) }
+    case .path(let path): writeMessage("path_value") { $0.writeSegments(path.segments) }
+    case .unknownPath: writeMessage("path_value") { $0.writeSegments([.placeholder("", isRest: true)]) }
+    case .list(let list): writeItems("list_value", (0..<list.count).lazy.map { list[$0] })
+    case .set(let set): writeItems("set_value", set.members.lazy.map(\.value))
+    case .vector(let numbers): writeItems("vector_value", numbers.lazy.map(RuleValue.float))
+    case .map(let map): writeMessage("map_value") { $0.writeFields(map) }
+    case .mapDiff(let diff): writeMessage("map_diff_value") { $0.writeKeys(diff) }
+    case .constraint(let constraint): writeMessage("constraint_value") { $0.writeComparators(constraint) }
     }
   }
 
-  /// Omits members with the value 0, as every protocol buffer message does.
-  private mutating func time(_ seconds: Int64, _ nanoseconds: Int32) {
-    if seconds != 0 { add("seconds: \(seconds)") }
-    if nanoseconds != 0 { add("nanos: \(nanoseconds)") }
+  /// Writes seconds and nanoseconds. Omits a member with the value 0, as every protocol buffer message does.
+  private mutating func writeTime(_ seconds: Int64, _ nanoseconds: Int32) {
+    if seconds != 0 { addLine("seconds: \(seconds)") }
+    if nanoseconds != 0 { addLine("nanos: \(nanoseconds)") }
   }
 
-  private mutating func segments(_ segments: [RulePath.Segment]) {
+  private mutating func writeSegments(_ segments: [RulePath.Segment]) {
     for segment in segments {
-      message("segments") { writer in
+      writeMessage("segments") { writer in
         switch segment {
-        case .text(let text): writer.add("simple: \(Self.quoted(text.string.utf8))")
+        case .text(let text): writer.addLine("simple: \(Self.quoted(text.string.utf8))")
         case .placeholder(let name, let isRest):
-          writer.message(isRest ? "glob_capture" : "capture") { writer in
-            if !name.isEmpty { writer.add("variable_name: \(Self.quoted(name.utf8))") }
+          writer.writeMessage(isRest ? "glob_capture" : "capture") { writer in
+            if !name.isEmpty { writer.addLine("variable_name: \(Self.quoted(name.utf8))") }
           }
         }
       }
     }
   }
 
-  private mutating func items(_ name: String, _ values: some Sequence<RuleValue>) {
-    message(name) { writer in
+  private mutating func writeItems(_ name: String, _ values: some Sequence<RuleValue>) {
+    writeMessage(name) { writer in
       guard writer.depth < Self.maximumDepth else { return }
-      for value in values where writer.remaining > 0 { writer.message("values") { $0.write(value) } }
+      for value in values where writer.remaining > 0 { writer.writeMessage("values") { $0.write(value) } }
     }
   }
 
-  private mutating func fields(_ map: RuleMap) {
+  private mutating func writeFields(_ map: RuleMap) {
     guard depth < Self.maximumDepth else { return }
     for entry in map.entries.sorted(by: { $0.key < $1.key }) where remaining > 0 {
-      message("fields") { writer in
-        writer.add("key: \(Self.quoted(entry.key.string.utf8))")
-        writer.message("value") { $0.write(entry.value) }
+      writeMessage("fields") { writer in
+        writer.addLine("key: \(Self.quoted(entry.key.string.utf8))")
+        writer.writeMessage("value") { $0.write(entry.value) }
       }
     }
   }
 
-  private mutating func keys(_ diff: RuleMapDiff) {
+  private mutating func writeKeys(_ diff: RuleMapDiff) {
     let groups = [
       ("ADDED", diff.added), ("REMOVED", diff.removed), ("CHANGED", diff.changed),
       ("UNCHANGED", diff.unchanged),
     ]
     let keys = groups.flatMap { status, keys in keys.map { (key: $0, status: status) } }
     for (key, status) in keys.sorted(by: { $0.key < $1.key }).prefix(remaining) {
-      message("key_statuses") { writer in
-        writer.add("key: \(Self.quoted(key.string.utf8))")
-        writer.add("value: \(status)")
+      writeMessage("key_statuses") { writer in
+        writer.addLine("key: \(Self.quoted(key.string.utf8))")
+        writer.addLine("value: \(status)")
       }
     }
   }
 
-  private mutating func comparators(_ constraint: RuleConstraint) {
+  private mutating func writeComparators(_ constraint: RuleConstraint) {
     for (comparator, value) in constraint.comparators where remaining > 0 {
-      message("simple_constraints") { writer in
-        writer.add("comparator: \(comparator.name)")
-        writer.message("value") { $0.write(value) }
+      writeMessage("simple_constraints") { writer in
+        writer.addLine("comparator: \(comparator.name)")
+        writer.writeMessage("value") { $0.write(value) }
       }
     }
   }

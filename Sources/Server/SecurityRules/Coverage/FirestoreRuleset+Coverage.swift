@@ -1,10 +1,12 @@
 // Counts the values of expressions while operations are decided, and reports the coverage of a Firestore ruleset.
+//
+// An operation is decided in steps: one for each document, and one for each alternative (disjunct) of a query's filter.
 
 import Access
 import FirestoreModel
 import JSON
 
-/// The evaluation of the rules for one document or one alternative of a query.
+/// The evaluation of the rules for one step: a document, or an alternative of a query.
 struct StepEvaluation: Sendable {
   let request: RuleRequest
   /// Whether the step is a query, which names a collection instead of a document.
@@ -13,7 +15,7 @@ struct StepEvaluation: Sendable {
   var isAllowed = false
   /// The lines of the evaluated statements, and whether they allow.
   var statements: [(line: Int, isTrue: Bool)] = []
-  /// Whether a statement had no value.
+  /// Whether the condition of a statement had no value because of a fault.
   var hasFault = false
   /// The values of calls of `debug()`, as text.
   var debugTexts: [String] = []
@@ -28,7 +30,7 @@ final class EvaluationRecord: DecisionRecord {
 
 extension FirestoreRuleset {
   /// Evaluates the statements for a step, up to the first that allows it, and traces the values of their expressions.
-  func evaluateRecorded(_ step: DecisionStep, _ evaluator: inout RuleEvaluator) -> StepEvaluation {
+  func evaluateAndTrace(_ step: DecisionStep, _ evaluator: inout RuleEvaluator) -> StepEvaluation {
     evaluator.trace = RuleTrace()
     var evaluation = StepEvaluation(request: step.request, isQuery: step.isQuery)
     evaluation.isAllowed = isAllowed(step, &evaluator) { statement, _, outcome in

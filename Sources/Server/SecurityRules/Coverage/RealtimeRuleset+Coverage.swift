@@ -1,5 +1,5 @@
 // Reports the coverage of a ruleset of the Realtime Database. Each rule is a root of the report; its expressions are
-// nested by their positions.
+// nested by their positions. A mark is the range of one expression in the text of the rules file.
 
 import RealtimeModel
 
@@ -24,7 +24,7 @@ extension RealtimeRuleset {
     return CoverageReport(source: file.text, roots: roots)
   }
 
-  /// Nests the expressions that are parts of another one.
+  /// Removes the marks that lie within `outer` from the start of the queue, and returns their expressions as a tree.
   private func nodes(
     _ queue: inout ArraySlice<Int>, inside outer: RealtimeMark?, _ text: RuleSourceText,
     _ counts: CoverageCounts<RealtimeOutcome>, evaluations: Int

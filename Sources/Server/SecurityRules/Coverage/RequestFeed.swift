@@ -81,7 +81,7 @@ package final class RequestFeed: Sendable {
   package func unsubscribe(_ id: Int) { state.withLock { _ = $0.subscribers.removeValue(forKey: id) } }
 
   /// Publishes the evaluation of one document or alternative of a query.
-  func add(_ evaluation: StepEvaluation, by ruleset: FirestoreRuleset, of database: DatabaseName) {
+  func publish(_ evaluation: StepEvaluation, by ruleset: FirestoreRuleset, of database: DatabaseName) {
     let time = now()
     let isLarge = evaluation.weight(limit: Self.maximumRetainedWeight) > Self.maximumRetainedWeight
     state.withLock { state in

@@ -125,7 +125,7 @@ package final class DenialLogs<Database: Hashable & Sendable>: Sendable {
   package init(_ limits: DenialLogLimits = DenialLogLimits()) { self.limits = limits }
 
   /// The log of a database; nil if nothing was denied.
-  package func existing(_ database: Database) -> DenialLog? { logs.withLock { $0[database] } }
+  package func existingLog(_ database: Database) -> DenialLog? { logs.withLock { $0[database] } }
 
   /// The log of a database, made if there is none.
   func log(of database: Database) -> DenialLog {

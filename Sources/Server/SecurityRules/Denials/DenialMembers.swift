@@ -37,9 +37,11 @@ enum DenialMembers {
     }
   }
 
-  /// The members about the recorded request.
-  static func replay(_ request: RecordedRequest?, limit: Int, _ members: inout JSONObject) -> RecordedRequest?
-  {
+  /// Adds the member `replay`, which shows whether the request is recorded.
+  /// - Returns: the request; nil if it has more than `limit` bytes, so that it is not recorded.
+  static func addReplay(
+    _ request: RecordedRequest?, limit: Int, _ members: inout JSONObject
+  ) -> RecordedRequest? {
     guard let request else {
       members["replay"] = .object([
         "isRecorded": .bool(false), "reason": .string("no rules decided the operation"),

@@ -40,7 +40,7 @@ package struct FirestoreDecisionObserver: DecisionObserver {
     if let feed, let rules, let record = decision.record as? EvaluationRecord {
       for evaluation in record.evaluations {
         evaluation.debugTexts.forEach(debug)
-        feed.add(evaluation, by: rules.ruleset, of: database)
+        feed.publish(evaluation, by: rules.ruleset, of: database)
       }
     }
     guard let denial = decision.denial else { return }
@@ -54,7 +54,7 @@ package struct FirestoreDecisionObserver: DecisionObserver {
       members["ruleset"] = .string(rules.ruleset.fingerprint)
       request = explain(operation, of: principal, by: rules.ruleset, view, &members)
     }
-    request = DenialMembers.replay(request, limit: log.limits.requestBytes, &members)
+    request = DenialMembers.addReplay(request, limit: log.limits.requestBytes, &members)
     log.append(members, request: request)
   }
 
@@ -66,11 +66,11 @@ package struct FirestoreDecisionObserver: DecisionObserver {
     guard case .rules(var part, let database)? = try? FirestoreRulesPolicy.request(for: operation, view)
     else { return nil }
     let source = ViewedDocuments(database: database, view: view)
-    guard let read = try? part.operation.reading(source) else { return nil }
-    part.operation = read
+    guard let loaded = try? part.operation.loadingDocuments(from: source) else { return nil }
+    part.operation = loaded
     let documents = RecordedDocuments(source: source)
     var context = FirestoreRulesPolicy.context(principal, database, view.time, documents)
-    context.use(part)
+    context.resume(with: part)
     guard let explanation = try? ruleset.explain(part.operation, context) else { return nil }
     members["decision"] = ExplainedDecision(explanation).json
     members["data"] = .object(part.operation.summary(of: explanation.path))

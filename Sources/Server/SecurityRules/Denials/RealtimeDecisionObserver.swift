@@ -48,9 +48,10 @@ package struct RealtimeDecisionObserver: DecisionObserver {
         operation.paths.prefix(DenialMembers.maximumNames).map { Self.summary(at: $0, tree) })
       request = .realtime(
         RecordedTreeRequest(
-          operation: operation, principal: principal, time: view.now, facts: tree.facts, bytes: tree.bytes))
+          operation: operation, principal: principal, time: view.now, answers: tree.answers,
+          bytes: tree.bytes))
     }
-    request = DenialMembers.replay(request, limit: log.limits.requestBytes, &members)
+    request = DenialMembers.addReplay(request, limit: log.limits.requestBytes, &members)
     log.append(members, request: request)
   }
 

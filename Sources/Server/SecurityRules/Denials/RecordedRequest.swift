@@ -51,11 +51,12 @@ struct UnrecordedRead: Error {
 
 /// A recorded request to Cloud Firestore.
 package struct RecordedFirestoreRequest: Sendable {
-  /// The part of the operation that has the denied document.
+  /// The part of the operation that contains the denied document. A large operation is decided in several parts.
   let part: FirestoreRulesPolicy.Part
   let database: DatabaseName
   let principal: Principal
   let time: Timestamp
+  /// The documents that the rules looked up.
   let lookups: [RecordedDocuments.Key: MapValue?]
   /// The approximate size of the documents, in bytes.
   let bytes: Int
@@ -64,7 +65,7 @@ package struct RecordedFirestoreRequest: Sendable {
   package func decide(by ruleset: FirestoreRuleset) -> ReplayedDecision {
     var context = FirestoreRulesPolicy.context(
       principal, database, time, RecordedDocuments(source: nil, recorded: lookups))
-    context.use(part)
+    context.resume(with: part)
     // No other operation waits, so the decision is made in one part.
     context.isDivisible = false
     do {
@@ -97,7 +98,7 @@ final class RecordedDocuments: RuleDocumentSource {
 
   func fields(of path: ResourcePath, afterWrites: Bool) throws -> MapValue? {
     let key = Key(path: path, afterWrites: afterWrites)
-    if let known = recorded[key] { return known }
+    if let fields = recorded[key] { return fields }
     guard let source else { throw UnrecordedRead(name: path.description) }
     let fields = try source.fields(of: path, afterWrites: afterWrites)
     recorded[key] = .some(fields)
@@ -110,13 +111,13 @@ package struct RecordedTreeRequest: Sendable {
   let operation: TreeOperation
   let principal: Principal
   let time: Int64
-  let facts: [RecordedTree.Key: RecordedTree.Answer]
-  /// The approximate size of the facts, in bytes.
+  let answers: [RecordedTree.Key: RecordedTree.Answer]
+  /// The approximate size of the answers, in bytes.
   let bytes: Int
 
   /// Decides the request by a ruleset.
   package func decide(by ruleset: RealtimeRuleset) -> ReplayedDecision {
-    let view = RecordedTree(source: nil, now: time, facts: facts)
+    let view = RecordedTree(source: nil, now: time, answers: answers)
     do {
       let decision = try ruleset.decide(principal, operation, view: view)
       if decision.denial == nil { return .allowed }
@@ -129,6 +130,7 @@ package struct RecordedTreeRequest: Sendable {
 
 /// A view of a tree. With a source it reads and records locations; without a source it returns recorded locations only.
 final class RecordedTree: TreeView {
+  /// Identifies a recorded read: a location, its state, and what was read of it.
   struct Key: Hashable {
     enum Question: Hashable {
       case content
@@ -141,6 +143,7 @@ final class RecordedTree: TreeView {
     let question: Question
   }
 
+  /// The result of a recorded read.
   enum Answer: Sendable {
     case content(Node.Content)
     case priority(Priority?)
@@ -158,24 +161,24 @@ final class RecordedTree: TreeView {
 
   let now: Int64
   private let source: (any TreeView)?
-  private(set) var facts: [Key: Answer]
+  private(set) var answers: [Key: Answer]
   private(set) var bytes = 0
 
   /// - Parameter source: the view to read and record; nil to return recorded locations only.
-  init(source: (any TreeView)?, now: Int64, facts: [Key: Answer] = [:]) {
+  init(source: (any TreeView)?, now: Int64, answers: [Key: Answer] = [:]) {
     self.source = source
     self.now = now
-    self.facts = facts
+    self.answers = answers
   }
 
   private func answer(
     _ path: Path, _ state: TreeState, _ question: Key.Question, _ read: (any TreeView) throws -> Answer
   ) throws -> Answer {
     let key = Key(path: path, state: state, question: question)
-    if let known = facts[key] { return known }
+    if let answer = answers[key] { return answer }
     guard let source else { throw UnrecordedRead(name: "/\(path)") }
     let answer = try read(source)
-    facts[key] = answer
+    answers[key] = answer
     bytes += answer.bytes + path.keyBytes
     return answer
   }

@@ -69,13 +69,13 @@ struct FunctionChecker: RuleWalker {
 
   /// Reports cycles of calls, and the first chain that is too long.
   private mutating func checkRecursion() {
-    enum State { case unknown, active, known(Int) }
+    enum State { case unknown, active, finished(Int) }
     var states = Array(repeating: State.unknown, count: functions.count)
     var reported = Set<Int>()
     var trail: [Int] = []
 
     func depth(_ index: Int) -> Int {
-      if case .known(let depth) = states[index] { return depth }
+      if case .finished(let depth) = states[index] { return depth }
       states[index] = .active
       trail.append(index)
       var deepest = 0
@@ -87,7 +87,7 @@ struct FunctionChecker: RuleWalker {
         }
       }
       trail.removeLast()
-      states[index] = .known(deepest + 1)
+      states[index] = .finished(deepest + 1)
       return deepest + 1
     }
 

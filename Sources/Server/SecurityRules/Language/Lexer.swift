@@ -18,7 +18,7 @@ struct Lexer {
   /// Reads all of `source`.
   init(_ source: String) {
     scalars = Array(source.unicodeScalars)
-    while next() {}
+    while readNext() {}
   }
 
   private var position: SourcePosition { SourcePosition(line: line, column: column) }
@@ -43,20 +43,20 @@ struct Lexer {
   /// Reads one token, comment or blank.
   ///
   /// - Returns: whether more follows.
-  private mutating func next() -> Bool {
+  private mutating func readNext() -> Bool {
     guard let scalar = peek() else {
       tokens.append(Token(kind: .end, position: position, end: position, text: "<EOF>"))
       return false
     }
     switch scalar {
     case " ", "\t", "\r", "\n", "\u{0C}": advance()
-    case "/": slash()
-    case "'", "\"": quoted(from: offset, isBytes: false)
+    case "/": readSlash()
+    case "'", "\"": readQuoted(from: offset, isBytes: false)
     case "b" where peek(1) == "'" || peek(1) == "\"", "B" where peek(1) == "'" || peek(1) == "\"":
-      quoted(from: offset, isBytes: true)
-    case "." where peek(1).map(Self.isDigit) == true, _ where Self.isDigit(scalar): number()
-    case _ where Self.isIdentifierStart(scalar) && !(scalar == "$" && peek(1) == "("): word()
-    default: symbol()
+      readQuoted(from: offset, isBytes: true)
+    case "." where peek(1).map(Self.isDigit) == true, _ where Self.isDigit(scalar): readNumber()
+    case _ where Self.isIdentifierStart(scalar) && !(scalar == "$" && peek(1) == "("): readWord()
+    default: readSymbol()
     }
     return true
   }
@@ -70,7 +70,7 @@ struct Lexer {
     tokens.append(Token(kind: kind, position: start, end: end, text: text))
   }
 
-  private mutating func slash() {
+  private mutating func readSlash() {
     if peek(1) == "/" {
       while let scalar = peek(), scalar != "\n" { _ = scalar; advance() }
       return
@@ -118,7 +118,7 @@ struct Lexer {
     return plainRun(from: offset + 1)
   }
 
-  private mutating func number() {
+  private mutating func readNumber() {
     var length = 0
     while let scalar = peek(length), Self.isDigit(scalar) { length += 1 }
     if peek(length) == "." {
@@ -137,14 +137,14 @@ struct Lexer {
     Double((text.hasPrefix(".") ? "0" : "") + text + (text.hasSuffix(".") ? "0" : "")) ?? 0
   }
 
-  private mutating func word() {
+  private mutating func readWord() {
     var length = 1
     while let scalar = peek(length), Self.isIdentifierStart(scalar) || Self.isDigit(scalar) { length += 1 }
     let text = String(String.UnicodeScalarView(scalars[offset..<(offset + length)]))
     emit(Token.Keyword(rawValue: text).map(Token.Kind.keyword) ?? .identifier(text), length: length)
   }
 
-  private mutating func symbol() {
+  private mutating func readSymbol() {
     for length in [2, 1] where offset + length <= scalars.count {
       let text = String(String.UnicodeScalarView(scalars[offset..<(offset + length)]))
       if let symbol = Token.Symbol(rawValue: text) { return emit(.symbol(symbol), length: length) }
@@ -154,7 +154,7 @@ struct Lexer {
     advance()
   }
 
-  private mutating func quoted(from start: Int, isBytes: Bool) {
+  private mutating func readQuoted(from start: Int, isBytes: Bool) {
     let body = isBytes ? start + 2 : start + 1
     var reader = QuotedText(scalars: scalars, start: body, quote: scalars[body - 1], isBytes: isBytes)
     guard reader.read() else {

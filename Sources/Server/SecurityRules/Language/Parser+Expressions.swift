@@ -214,7 +214,8 @@ extension Parser {
     return items
   }
 
-  /// Consumes a closing symbol. Inside brackets, an error after a path literal is an error of the path.
+  /// Consumes the symbol that must follow an operand. Inside brackets, an error after a path literal is reported at the
+  /// position of the path.
   private mutating func expectAfterOperand(_ symbol: Token.Symbol) throws(Stop) {
     if take(symbol) { return }
     if openBrackets > 0, let last = tree.expressions.last, case .path = last.kind {

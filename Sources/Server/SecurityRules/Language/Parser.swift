@@ -1,8 +1,8 @@
 // Parses a rules file of Cloud Firestore into a syntax tree.
 //
-// The first syntax error ends parsing, because the text after it has no known meaning. It has the position that
-// Google's emulator reports first. For an error between `match` and the block's first declaration this is the
-// position of the path.
+// The first syntax error ends parsing, because the text after it has no known meaning. The error has the position that
+// Google's emulator reports first. For an error between `match` and the block's first declaration, this is the position
+// of the path.
 
 /// Parses a rules file.
 struct Parser {

@@ -4,8 +4,8 @@
 
 /// The names that are visible at a position of a rules file.
 struct RuleScope {
-  /// The functions of each enclosing level, by name; the innermost level last. A function is known by the order of its
-  /// declaration in the file.
+  /// The functions of each enclosing level, by name; the innermost level last. A function is identified by its number in
+  /// the order of declarations.
   private(set) var functionLevels: [[String: Int]] = []
   /// The wildcards of the enclosing patterns, from the left.
   private(set) var wildcards: [String] = []
@@ -20,7 +20,7 @@ struct RuleScope {
     return nil
   }
 
-  /// The slot of a parameter or let. A later let of the same name is an error elsewhere.
+  /// The slot of a parameter or let. ``FunctionChecker`` reports a later let of the same name as an error.
   func local(_ name: String) -> Int? { locals.lastIndex { $0 == name } }
 
   /// The slot of a wildcard; the innermost of the same name.
@@ -48,14 +48,15 @@ extension RuleWalker {
   /// Walks over the file. Functions are numbered in this order.
   mutating func walk() {
     var counter = 0
-    let file = level(tree.functions, scope: RuleScope(), wildcards: [], &counter)
+    let file = walkLevel(tree.functions, scope: RuleScope(), wildcards: [], &counter)
     for service in tree.services {
-      let scope = level(service.functions, scope: file, wildcards: [], &counter)
+      let scope = walkLevel(service.functions, scope: file, wildcards: [], &counter)
       for match in service.matches { walk(match, path: [], scope: scope, &counter) }
     }
   }
 
-  private mutating func level(
+  /// Visits the functions of a level, and returns the scope inside the level.
+  private mutating func walkLevel(
     _ functions: [SyntaxTree.Function], scope: RuleScope, wildcards: [String], _ counter: inout Int
   ) -> RuleScope {
     var names: [String: Int] = [:]
@@ -73,7 +74,7 @@ extension RuleWalker {
   private mutating func walk(
     _ match: SyntaxTree.Match, path: [SyntaxTree.Match], scope: RuleScope, _ counter: inout Int
   ) {
-    let scope = level(match.functions, scope: scope, wildcards: match.wildcardNames, &counter)
+    let scope = walkLevel(match.functions, scope: scope, wildcards: match.wildcardNames, &counter)
     let path = path + [match]
     for inner in match.matches { walk(inner, path: path, scope: scope, &counter) }
     for allow in match.allows { visit(allow, in: path, scope: scope) }

@@ -3,7 +3,7 @@ package struct SourcePosition: Hashable, Sendable, Comparable {
   /// The line, counted from 1.
   package var line: Int
 
-  /// The column, counted in Unicode scalars from 1.
+  /// The column, counted from 1 in Unicode scalars; in rules of the Realtime Database, in UTF-16 code units.
   package var column: Int
 
   /// The position at `line` and `column`, both counted from 1.

@@ -9,7 +9,7 @@ enum StaticType: String, Sendable {
 
 /// The types of a function's arguments and result. They serve warnings only; evaluation checks types itself.
 struct Signature: Sendable {
-  /// The types with the method; nil for functions.
+  /// The types that have the method; nil for a function.
   var receivers: StaticTypes = nil
   /// The types of each argument.
   var arguments: [StaticTypes] = []

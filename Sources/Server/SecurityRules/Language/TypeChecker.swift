@@ -176,15 +176,15 @@ struct TypeChecker: RuleWalker {
       _ = check(left)
       _ = check(right)
       return [.bool]
-    case .plus: return operands(left, right, [.int, .float, .string, .duration, .timestamp], nil)
+    case .plus: return checkOperands(left, right, [.int, .float, .string, .duration, .timestamp], nil)
     case .minus:
-      return operands(
+      return checkOperands(
         left, right, [.int, .float, .duration, .timestamp], [.int, .float, .duration, .timestamp])
-    case .times, .divided, .modulo: return operands(left, right, [.int, .float], [.int, .float])
+    case .times, .divided, .modulo: return checkOperands(left, right, [.int, .float], [.int, .float])
     }
   }
 
-  private mutating func operands(
+  private mutating func checkOperands(
     _ left: ExpressionID, _ right: ExpressionID, _ expected: [StaticType], _ result: StaticTypes
   ) -> StaticTypes {
     _ = check(left, expecting: expected)

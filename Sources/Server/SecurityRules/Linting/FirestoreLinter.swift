@@ -9,7 +9,8 @@ struct FirestoreLinter: RuleWalker {
   private var statements: [Statement] = []
   private let opennessCache = OpennessCache()
 
-  /// The openness of expressions that were evaluated. A function is evaluated once, even if several functions call it.
+  /// The openness of evaluated expressions: the callers to whom an expression grants access. A function is evaluated
+  /// once, even if several functions call it.
   private final class OpennessCache {
     var values: [ExpressionID: RuleOpenness] = [:]
   }

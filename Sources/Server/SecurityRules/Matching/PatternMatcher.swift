@@ -1,4 +1,5 @@
-// Matches a pattern in one pass over the text, by Pike's simulation of the automaton.
+// Matches a pattern in one pass over the text, by Pike's simulation of the automaton. A unit of text is a UTF-16 code
+// unit or a Unicode code point, depending on the rule language.
 //
 // The threads of an offset are a list of instructions, in order of preference, without repeats. Each unit advances all
 // threads. Time is therefore linear in the text for every pattern: nested repetitions such as (a*)*b cost no more than

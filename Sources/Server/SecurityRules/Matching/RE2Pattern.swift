@@ -278,7 +278,7 @@ package struct RE2Pattern {
     return flags.ignoresCase ? try closedUnderCase(set) : set
   }
 
-  /// A set with the other cases of its letters.
+  /// A set, extended by the other cases of its letters.
   mutating func closedUnderCase(_ set: UnitSet) throws(PatternError) -> UnitSet {
     // Beyond ASCII all letters with two cases are compared with the set.
     let isASCII = (set.ranges.last?.upperBound ?? 0) < 0x80

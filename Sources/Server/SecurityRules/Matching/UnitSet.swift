@@ -6,8 +6,9 @@
 package struct UnitSet: Sendable, Hashable {
   /// The ranges, ascending; between two of them is at least one unit that is not a member.
   package private(set) var ranges: [ClosedRange<UInt32>]
-  /// Membership of the units below 128, which most texts consist of.
+  /// The members below 64, as a bitmap. Most texts consist of units below 128.
   private var low: UInt64 = 0
+  /// The members from 64 to 127, as a bitmap.
   private var high: UInt64 = 0
 
   /// The set of the units in `ranges`, which may overlap and have any order.
@@ -62,6 +63,6 @@ package struct UnitSet: Sendable, Hashable {
     return UnitSet(gaps)
   }
 
-  /// The members of both sets.
+  /// The units that are members of at least one of the sets.
   package func union(_ other: UnitSet) -> UnitSet { UnitSet(ranges + other.ranges) }
 }

@@ -84,7 +84,7 @@ extension FirestoreCase {
       return .array(values)
     case .object(let object):
       if object.count == 1, let member = object.members.first,
-        let value = try typed(member, database, request)
+        let value = try typedValue(member, database, request)
       {
         return value
       }
@@ -93,7 +93,7 @@ extension FirestoreCase {
   }
 
   /// A value of a type that JSON does not have; nil for a map.
-  private static func typed(
+  private static func typedValue(
     _ member: JSONObject.Member, _ database: String, _ request: RuleCase
   ) throws(RuleCaseError) -> Value? {
     let invalid = request.fault("the \(member.key) is malformed.")

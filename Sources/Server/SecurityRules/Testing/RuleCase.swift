@@ -109,7 +109,7 @@ package struct RuleCaseFile: Sendable {
   /// The cases.
   package var cases: [RuleCase]
 
-  private static let defaults: Set<String> = ["documents", "tree", "auth", "time", "database"]
+  private static let sharedMembers: Set<String> = ["documents", "tree", "auth", "time", "database"]
 
   /// Reads a file.
   /// - Throws: ``RuleCaseError`` for malformed JSON, and for the first case with an error.
@@ -121,7 +121,7 @@ package struct RuleCaseFile: Sendable {
     }
     var shared = JSONObject()
     for member in object.members where member.key != "cases" && member.key != "rules" {
-      guard Self.defaults.contains(member.key) else {
+      guard Self.sharedMembers.contains(member.key) else {
         throw RuleCaseError("'\(member.key)' is no member of a file of cases.")
       }
       shared[member.key] = member.value

@@ -54,14 +54,14 @@ extension FirestoreRuleset {
   {
     explain(
       Denial(
-        step: .document(getRequest(path, fields, context)), lookups: context.lookups(operationCount: 1),
+        step: .document(requestToRead(path, fields, context)), lookups: context.lookups(operationCount: 1),
         work: RuleBudget.maximumWork))
   }
 
   /// Explains the denial of a commit; nil if it is allowed.
   package func explainChanges(_ changes: [RuleChange], _ context: Context) -> DenialExplanation? {
     denial(
-      of: steps(changes, context), context.lookups(operationCount: changes.count), context.work
+      of: steps(changes, context), context.lookups(operationCount: changes.count), context.workLimit
     ).map { explain($0) }
   }
 
@@ -71,9 +71,11 @@ extension FirestoreRuleset {
     try explain(.query(query), context)
   }
 
-  /// A denied step with the limits that it had, so that its evaluation can be repeated with the same result.
+  /// A denied step with the limits that it had, so that its evaluation can be repeated with the same result. A step is
+  /// one document, or one alternative of a query.
   struct Denial {
     let step: DecisionStep
+    /// The index of the step in the operation.
     var index = 0
     /// The lookups after the step: the documents that it has read, and whether it reached a limit.
     let lookups: RuleLookups

@@ -43,11 +43,12 @@ extension FirestoreRuleset {
   package func denialText(_ operation: RuleOperation, _ context: Context) throws -> String? {
     let steps = try steps(operation, context)
     guard
-      let denial = denial(of: steps, lookups(for: operation, steps, context), limit(for: operation, context))
+      let denial = denial(
+        of: steps, lookups(for: operation, steps, context), workLimit(for: operation, context))
     else { return nil }
     var explanations = [explain(denial)]
     if case .changes(let changes) = operation, !changes[denial.index].isConditional,
-      let other = changes[denial.index].method.other, case .document(var request) = denial.step
+      let other = changes[denial.index].method.opposite, case .document(var request) = denial.step
     {
       request.method = other
       explanations.insert(
@@ -59,8 +60,9 @@ extension FirestoreRuleset {
 }
 
 extension RuleMethod {
-  /// The method that the same write would need if the document did not exist, or existed.
-  fileprivate var other: RuleMethod? {
+  /// The method that the same write needs in the opposite case: `update` if a created document existed, and `create` if
+  /// an updated one did not. Nil for other methods.
+  fileprivate var opposite: RuleMethod? {
     switch self {
     case .create: .update
     case .update: .create

@@ -8,7 +8,7 @@ package import FirestoreModel
 
 /// A compiled rules file that decides requests.
 package final class FirestoreRuleset: Sendable {
-  /// The program.
+  /// The compiled statements, functions and expressions.
   let program: RuleProgram
   /// The text with an index of its lines.
   let text: RuleSourceText
@@ -34,7 +34,7 @@ package final class FirestoreRuleset: Sendable {
     fingerprint = RulesFingerprint.of(source)
   }
 
-  /// The parts that all decisions of one request share.
+  /// The inputs of a decision about one request. A request with many documents may be decided in several parts.
   package struct Context {
     /// The database's id.
     package var database: String
@@ -67,14 +67,14 @@ package final class FirestoreRuleset: Sendable {
     }
   }
 
-  /// Decides reading documents by name.
+  /// Decides a read of documents by name.
   ///
   /// - Parameter documents: the paths with their stored fields; nil for a document that does not exist.
   package func decideGet(
     _ documents: [(path: ResourcePath, fields: MapValue?)], _ context: Context
   ) -> RuleDecision {
-    let steps = documents.lazy.map { DecisionStep.document(self.getRequest($0.path, $0.fields, context)) }
-    return decide(steps, context.lookups(operationCount: documents.count), context.work)
+    let steps = documents.lazy.map { DecisionStep.document(self.requestToRead($0.path, $0.fields, context)) }
+    return decide(steps, context.lookups(operationCount: documents.count), context.workLimit)
   }
 
   /// Decides reads of documents by name. Each document is read when it is decided.
@@ -83,13 +83,13 @@ package final class FirestoreRuleset: Sendable {
   func decideRead(_ paths: [ResourcePath], _ context: Context, recording: Bool = false) -> RuleDecision {
     let lookups = context.lookups(operationCount: paths.count)
     let steps = paths.lazy.map {
-      DecisionStep.document(self.getRequest($0, lookups.requestedFields(of: $0), context))
+      DecisionStep.document(self.requestToRead($0, lookups.requestedFields(of: $0), context))
     }
-    return decide(steps, lookups, context.work, recording: recording)
+    return decide(steps, lookups, context.workLimit, recording: recording)
   }
 
   /// The request to read one document.
-  func getRequest(_ path: ResourcePath, _ fields: MapValue?, _ context: Context) -> RuleRequest {
+  func requestToRead(_ path: ResourcePath, _ fields: MapValue?, _ context: Context) -> RuleRequest {
     RuleRequest(
       method: .get, database: context.database, path: path, auth: context.caller.value, time: context.time,
       resource: .value(Self.document(path, fields, context)), newResource: nil, query: nil,
@@ -104,7 +104,7 @@ package final class FirestoreRuleset: Sendable {
     states: (ResourcePath) throws -> (before: MapValue?, after: MapValue?)
   ) rethrows -> RuleDecision {
     let changes = try Self.changes(of: writes, states: states)
-    return decide(steps(changes, context), context.lookups(operationCount: writes.count), context.work)
+    return decide(steps(changes, context), context.lookups(operationCount: writes.count), context.workLimit)
   }
 
   /// The net effects of a commit's writes.
@@ -123,13 +123,13 @@ package final class FirestoreRuleset: Sendable {
 
   /// Decides the net effects of a commit.
   package func decideChanges(_ changes: [RuleChange], _ context: Context) -> RuleDecision {
-    decide(steps(changes, context), context.lookups(operationCount: changes.count), context.work)
+    decide(steps(changes, context), context.lookups(operationCount: changes.count), context.workLimit)
   }
 
   /// The steps of the documents that a commit writes.
   func steps(_ changes: [RuleChange], _ context: Context) -> [DecisionStep] {
     changes.map { change in
-      var request = getRequest(change.path, change.before, context)
+      var request = requestToRead(change.path, change.before, context)
       request.method = change.method
       request.requestedDocument = (change.path, change.before, change.after)
       switch change.method {
@@ -168,7 +168,7 @@ package final class FirestoreRuleset: Sendable {
   enum WorkLimit {
     /// All steps share one limit. Used for the alternatives of a query, which read few values.
     case shared
-    /// Each step has the limit.
+    /// Each step may spend the full limit, independently of the other steps.
     case each
     /// Each step may spend the full limit. Once the steps together have spent it, the decision is unfinished,
     /// and the next part continues it.
@@ -183,8 +183,8 @@ package final class FirestoreRuleset: Sendable {
   ) -> RuleDecision {
     var decision = RuleDecision(isAllowed: true, readsTime: false, dependencies: [])
     var work = RuleBudget.maximumWork
-    // A query for one document is decided by the document's contents, so a listen for it is decided again
-    // when the document changes.
+    // If the filter of a query names one document, the query is decided by the document's contents. So a listen for it
+    // must be decided again when the document changes.
     var named: [ResourcePath] = []
     for (index, step) in steps.enumerated() {
       if lookups.failure != nil { break }
@@ -198,7 +198,7 @@ package final class FirestoreRuleset: Sendable {
       let isAllowed: Bool
       var evaluation: StepEvaluation?
       if recording {
-        evaluation = evaluateRecorded(step, &evaluator)
+        evaluation = evaluateAndTrace(step, &evaluator)
         isAllowed = evaluation?.isAllowed == true
       } else {
         isAllowed = self.isAllowed(step, &evaluator)
@@ -302,5 +302,5 @@ struct RuleProgress: Sendable {
 
 extension FirestoreRuleset.Context {
   /// How the documents of an operation share the limit of work.
-  var work: FirestoreRuleset.WorkLimit { isDivisible ? .divided : .each }
+  var workLimit: FirestoreRuleset.WorkLimit { isDivisible ? .divided : .each }
 }

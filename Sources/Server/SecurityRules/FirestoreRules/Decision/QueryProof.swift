@@ -72,7 +72,7 @@ struct QueryKnowledge {
     }
   }
 
-  /// Whether a comparison has an operand that no stored value equals.
+  /// Whether no document satisfies a comparison, because its operand is null or NaN.
   private static func isUnsatisfiable(_ filter: FieldFilter) -> Bool {
     guard filter.op != .arrayContains, filter.op != .notIn else { return false }
     if case .null = filter.value { return true }
@@ -112,7 +112,7 @@ struct QueryKnowledge {
   }
 }
 
-/// The documents and the shape of a query, as far as rules decide by them.
+/// The properties of a query that rules use to decide it: its collections, filter, limit, offset and order.
 package struct RuleQuery: Sendable {
   /// The root or the document below which collections are searched.
   package var parent: ResourcePath
@@ -145,11 +145,11 @@ extension FirestoreRuleset {
     decide(try steps(query, context), context.lookups(operationCount: 1), .shared)
   }
 
-  /// The alternatives of a query.
+  /// The steps of a query: one for each distinct alternative.
   func steps(_ query: RuleQuery, _ context: Context) throws -> [DecisionStep] {
-    var known = Set<[FilterTerm]>()
+    var seen = Set<[FilterTerm]>()
     var steps: [DecisionStep] = []
-    for terms in query.alternatives where known.insert(terms).inserted {
+    for terms in query.alternatives where seen.insert(terms).inserted {
       let knowledge = QueryKnowledge(terms)
       var request = RuleRequest(
         method: .list, database: context.database, path: query.parent, auth: context.caller.value,

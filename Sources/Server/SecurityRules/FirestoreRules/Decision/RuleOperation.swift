@@ -17,9 +17,9 @@ package enum RuleOperation: Sendable {
 }
 
 extension RuleOperation {
-  /// The operation with the documents that it reads.
+  /// The operation with the documents that it reads. Only a `read` changes: it becomes a `get` with the fields.
   /// - Throws: the errors of `documents`.
-  func reading(_ documents: any RuleDocumentSource) throws -> RuleOperation {
+  func loadingDocuments(from documents: any RuleDocumentSource) throws -> RuleOperation {
     guard case .read(let paths) = self else { return self }
     return .get(try paths.map { (path: $0, fields: try documents.fields(of: $0, afterWrites: false)) })
   }
@@ -43,7 +43,7 @@ extension FirestoreRuleset {
     if case .read(let paths) = operation { return decideRead(paths, context, recording: true) }
     let steps = try steps(operation, context)
     return decide(
-      steps, lookups(for: operation, steps, context), limit(for: operation, context), recording: true)
+      steps, lookups(for: operation, steps, context), workLimit(for: operation, context), recording: true)
   }
 
   /// The lookups of an operation. All alternatives of a query together are one operation.
@@ -53,18 +53,18 @@ extension FirestoreRuleset {
   }
 
   /// How the steps of an operation share the limit of work.
-  func limit(for operation: RuleOperation, _ context: Context) -> WorkLimit {
+  func workLimit(for operation: RuleOperation, _ context: Context) -> WorkLimit {
     if case .query = operation { return .shared }
-    return context.work
+    return context.workLimit
   }
 
   /// The steps of an operation, all of which must be allowed.
   func steps(_ operation: RuleOperation, _ context: Context) throws -> [DecisionStep] {
     switch operation {
-    case .get(let documents): documents.map { .document(getRequest($0.path, $0.fields, context)) }
+    case .get(let documents): documents.map { .document(requestToRead($0.path, $0.fields, context)) }
     case .read(let paths):
       try paths.map {
-        .document(getRequest($0, try context.documents.fields(of: $0, afterWrites: false), context))
+        .document(requestToRead($0, try context.documents.fields(of: $0, afterWrites: false), context))
       }
     case .changes(let changes): steps(changes, context)
     case .query(let query): try steps(query, context)
@@ -75,7 +75,7 @@ extension FirestoreRuleset {
   /// - Throws: the errors of the context's documents.
   package func explain(_ operation: RuleOperation, _ context: Context) throws -> DenialExplanation? {
     let steps = try steps(operation, context)
-    return denial(of: steps, lookups(for: operation, steps, context), limit(for: operation, context))
+    return denial(of: steps, lookups(for: operation, steps, context), workLimit(for: operation, context))
       .map { explain($0) }
   }
 }

@@ -1,9 +1,9 @@
 // The limits of a decision. Without them, the author of a rule, or a client whose values the rule reads, could block
-// the commit sequencer for any time.
+// the commit sequencer for an unbounded time.
 //
-// Invariant: work is charged before it is done. The rules of one document have one budget, and all
-// alternatives of a query share one. A request with many documents is decided in parts, each with the work of
-// one document at most.
+// Invariant: work is charged before it is done. The rules of one document have one budget. The alternatives of a query
+// share one limit of work. A request with many documents is decided in parts, each with the work of one document at
+// most.
 
 import FirestoreModel
 
@@ -71,8 +71,8 @@ struct RuleBudget: Sendable {
     try spend(work: entries.count * (1 + key.byteCount / 8))
   }
 
-  /// Runs a regular expression on the remaining work.
-  mutating func match<T>(
+  /// Runs a regular expression, which may spend the remaining work.
+  mutating func runPattern<T>(
     _ body: (inout PatternBudget) throws(PatternBudget.Exhausted) -> T
   ) throws(RuleFault) -> T {
     var budget = PatternBudget(steps: work / RuleCost.patternStep)
@@ -106,7 +106,7 @@ enum RuleCost {
   static let hashingFactor = 3
   /// A step of a regular expression.
   static let patternStep = 12
-  /// Making text of one match of a regular expression.
+  /// Creating the text of one match of a regular expression.
   static let match = 200
   /// Converting a byte of text: to the other case, to code points, or to a hash.
   static let convertedByte = 4
@@ -114,7 +114,7 @@ enum RuleCost {
   static let base64Byte = 20
   /// Parsing a byte of text as a number, a time or a path.
   static let parsedByte = 60
-  /// Ordering a byte of text by UTF-16.
+  /// Comparing a byte of text in the order of UTF-16.
   static let orderedByte = 8
 }
 

@@ -28,7 +28,7 @@ extension RuleEvaluator {
   private mutating func equality(
     _ op: Expression.Operator, _ first: RuleValue, _ second: RuleValue
   ) throws(RuleFault) -> Bool {
-    if let decided = try constrained(op, first, second) { return decided }
+    if let decided = try decideByConstraint(op, first, second) { return decided }
     if case .unknownPath = first { throw .unboundWildcard("of the path") }
     if case .unknownPath = second { throw .unboundWildcard("of the path") }
     // A comparison of maps or sets hashes one operand, even if the other one is small.
@@ -40,7 +40,7 @@ extension RuleEvaluator {
   private mutating func order(
     _ op: Expression.Operator, _ first: RuleValue, _ second: RuleValue
   ) throws(RuleFault) -> Bool {
-    if let decided = try constrained(op, first, second) { return decided }
+    if let decided = try decideByConstraint(op, first, second) { return decided }
     try budget.spend(reading: first, times: RuleCost.orderedByte)
     if let order = RuleOrder.compare(first, second) { return order.satisfies(op) }
     // NaN is a number without an order.
@@ -48,8 +48,9 @@ extension RuleEvaluator {
     throw .unsupported("\(first.typeName) \(op.rawValue) \(second.typeName)")
   }
 
-  /// Decides a comparison with a constraint; nil if neither value is a constraint.
-  private mutating func constrained(
+  /// Decides a comparison with a constraint, which is the knowledge that a query's filters give about a field. Returns
+  /// nil if neither value is a constraint.
+  private mutating func decideByConstraint(
     _ op: Expression.Operator, _ first: RuleValue, _ second: RuleValue
   ) throws(RuleFault) -> Bool? {
     switch (first, second) {

@@ -206,9 +206,9 @@ struct RuleEvaluator {
       do { try budget.spend(finding: text, in: .built(result)) } catch {
         throw Failure(fault: error, node: id)
       }
-      // A repeated key takes the last value at the position of the first.
-      if let known = result.firstIndex(where: { $0.key == text }) {
-        result[known].value = value
+      // A repeated key keeps its first position and takes the last value.
+      if let existing = result.firstIndex(where: { $0.key == text }) {
+        result[existing].value = value
       } else {
         result.append(RuleMap.Entry(text, value))
       }

@@ -1,7 +1,7 @@
 // Looks up the documents that rules read with `get()`, `exists()`, `getAfter()` and `existsAfter()`.
 //
-// Invariant: one request reads a document at most once before and once after its writes. The documents that were read
-// are the dependencies of the decision.
+// Invariant: for one request, a document is read at most once in its state before the request's writes, and at most once
+// in its state after them. The documents that were read are the dependencies of the decision.
 
 package import FirestoreModel
 
@@ -62,8 +62,8 @@ package final class RuleLookups {
   /// - Returns: its fields, or nil if it does not exist.
   func fields(of path: ResourcePath, afterWrites: Bool) throws(RuleFault) -> MapValue? {
     let index = try index(of: path)
-    let known = state.documents[index]
-    if let fields = afterWrites ? known.after : known.before { return fields }
+    let document = state.documents[index]
+    if let fields = afterWrites ? document.after : document.before { return fields }
     do {
       let fields = try source.fields(of: path, afterWrites: afterWrites)
       if afterWrites {
@@ -89,14 +89,14 @@ package final class RuleLookups {
   }
 
   private func index(of path: ResourcePath) throws(RuleFault) -> Int {
-    let known = state.documents.firstIndex { $0.path == path }
-    if let known, operationDocuments.contains(known) { return known }
+    let existing = state.documents.firstIndex { $0.path == path }
+    if let existing, operationDocuments.contains(existing) { return existing }
     guard operationDocuments.count < Self.maximumPerOperation else {
       throw .lookupLimit(Self.maximumPerOperation)
     }
-    if known == nil, state.documents.count >= limit { throw .lookupLimit(limit) }
-    let index = known ?? state.documents.count
-    if known == nil { state.documents.append(State.Document(path: path, before: nil, after: nil)) }
+    if existing == nil, state.documents.count >= limit { throw .lookupLimit(limit) }
+    let index = existing ?? state.documents.count
+    if existing == nil { state.documents.append(State.Document(path: path, before: nil, after: nil)) }
     operationDocuments.append(index)
     return index
   }

@@ -30,7 +30,7 @@ extension RuleMethods {
       }
       try budget.spend(hashing: .list(list))
       try budget.spend(hashing: arguments[0])
-      if list.isShortText, other.isShortText {
+      if list.hasFastTextSearch, other.hasFastTextSearch {
         switch method {
         case .hasAll: return .bool(other.allTexts(list.contains(text:)))
         case .hasAny: return .bool(!other.allTexts { !list.contains(text: $0) })
@@ -227,7 +227,7 @@ private struct StrictIndex {
   private let items: Set<StrictKey>
 
   init(_ items: [RuleValue]) {
-    // An item that differs from itself, such as NaN, equals nothing. Many of them would share one hash.
+    // Omits items that differ from themselves, such as NaN: they equal nothing, and many of them would share one hash.
     self.items = Set(items.lazy.map(StrictKey.init).filter { $0 == $0 })
   }
 

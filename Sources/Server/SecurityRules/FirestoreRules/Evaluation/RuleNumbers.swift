@@ -19,7 +19,8 @@ enum RuleNumbers {
     return sign + digits.prefix(1) + "." + fraction + "E" + String(exponent - 1)
   }
 
-  /// The shortest decimal digits that identify a positive float, and the exponent of ten of a point before them.
+  /// The shortest decimal digits that identify a positive float, and the exponent e for which the float is
+  /// 0.digits · 10^e.
   private static func shortestDigits(_ value: Double) -> (digits: String, exponent: Int) {
     let parts = value.description.split(separator: "e")
     let mantissa = parts[0].split(separator: ".", omittingEmptySubsequences: false)

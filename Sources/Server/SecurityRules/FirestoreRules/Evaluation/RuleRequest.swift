@@ -6,9 +6,9 @@ package import FirestoreModel
 package struct RuleRequest: Sendable {
   /// The value of `resource`.
   enum Resource: Sendable {
-    /// A document, a query's knowledge, or null for a document that does not exist.
+    /// A document, the known fields of a query's documents, or null for a document that does not exist.
     case value(RuleValue)
-    /// A document that a query names and that does not exist: using `resource` has no value.
+    /// A document that a query names and that does not exist: an expression that uses `resource` fails.
     case missing
   }
 

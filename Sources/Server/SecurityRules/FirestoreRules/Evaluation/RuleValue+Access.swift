@@ -41,7 +41,7 @@ extension RuleValue {
 
   /// The value of `self[from:to]`; null stands for a missing end.
   ///
-  /// As in Google's emulator the start lies within the value, and the range 0 to 0 is an error.
+  /// As in Google's emulator, the start must lie within the value, and the range 0 to 0 is an error.
   func slice(from: RuleValue, to: RuleValue) throws(RuleFault) -> RuleValue {
     let count: Int
     switch self {
@@ -53,8 +53,8 @@ extension RuleValue {
     case .null: throw .nullValue
     default: throw .unsupported("\(typeName)[:]")
     }
-    let start = try Self.end(from, missing: 0)
-    let end = try Self.end(to, missing: Int64(count))
+    let start = try Self.bound(from, ifNull: 0)
+    let end = try Self.bound(to, ifNull: Int64(count))
     guard start >= 0, start < count, end >= start, end <= count, end > 0 else { throw .outOfBounds }
     let range = Int(start)..<Int(end)
     switch self {
@@ -65,9 +65,9 @@ extension RuleValue {
     }
   }
 
-  private static func end(_ value: RuleValue, missing: Int64) throws(RuleFault) -> Int64 {
+  private static func bound(_ value: RuleValue, ifNull: Int64) throws(RuleFault) -> Int64 {
     switch value {
-    case .null: return missing
+    case .null: return ifNull
     case .int(let index): return index
     default: throw .unsupported("[\(value.typeName):]")
     }

@@ -1,5 +1,5 @@
-// The access policy of a Firestore database with rules. It converts operations and documents of the access contract to
-// the forms that rules use.
+// The access policy of a Firestore database with rules. It converts operations and documents of the access contract
+// (the module Access) to the forms that rules use. A large operation is decided in several parts.
 
 package import Access
 import FirestoreModel
@@ -55,7 +55,7 @@ package struct FirestoreRulesPolicy: AccessPolicy {
     /// A query.
     init(_ query: RuleQuery) { operation = .query(query) }
 
-    /// The part of an operation on documents that a view requests by `part`.
+    /// The part of an operation that a view requests: all documents, the first ones, or those after the earlier parts.
     /// - Parameters:
     ///   - limit: the maximum number of documents in a part.
     ///   - read: reads the documents of the part.
@@ -109,7 +109,7 @@ package struct FirestoreRulesPolicy: AccessPolicy {
       let operation = part.operation
       var context = Self.context(
         principal, database, view.time, ViewedDocuments(database: database, view: view))
-      context.use(part)
+      context.resume(with: part)
       let decision =
         recording ? try ruleset.decideRecorded(operation, context) : try ruleset.decide(operation, context)
       if let failure = decision.failure { throw failure }
@@ -141,7 +141,7 @@ package struct FirestoreRulesPolicy: AccessPolicy {
       time: time, documents: documents)
   }
 
-  /// The operation with the documents that it names.
+  /// Converts an operation of the access contract to the form that rules decide.
   /// - Throws: the errors of `view`.
   static func request(for operation: FirestoreOperation, _ view: any DocumentView) throws -> Request {
     switch operation {
@@ -177,7 +177,7 @@ package struct FirestoreRulesPolicy: AccessPolicy {
 
 extension FirestoreRuleset.Context {
   /// Continues with a part of an operation.
-  mutating func use(_ part: FirestoreRulesPolicy.Part) {
+  mutating func resume(with part: FirestoreRulesPolicy.Part) {
     progress = part.progress
     requestCount = part.requestCount
     isDivisible = part.isDivisible

@@ -12,7 +12,7 @@ struct MatchPattern: Sendable {
   /// The literal segments with their indices. Literals after `documents` come first, because most blocks differ there.
   private let literals: [(index: Int, text: String)]
   /// The index of the `**` wildcard.
-  let rest: Int?
+  let restIndex: Int?
   /// The minimum number of segments that the `**` wildcard matches.
   let minimumRestCount: Int
   /// The position of the block, which distinguishes blocks with equal patterns.
@@ -27,7 +27,7 @@ struct MatchPattern: Sendable {
       if case .literal(let text) = segment { (index, text) } else { nil }
     }
     literals = texts.filter { $0.index > 2 } + texts.filter { $0.index <= 2 }
-    rest = segments.firstIndex { if case .rest = $0 { true } else { false } }
+    restIndex = segments.firstIndex { if case .rest = $0 { true } else { false } }
     minimumRestCount = version == .one ? 1 : 0
   }
 
@@ -58,15 +58,15 @@ struct MatchPattern: Sendable {
   ) -> Bool {
     let count = path.count + 3
     let restCount = count - (segments.count - 1)
-    if rest == nil ? segments.count != count : restCount < minimumRestCount { return false }
+    if restIndex == nil ? segments.count != count : restCount < minimumRestCount { return false }
     for (index, literal) in literals {
-      let position = rest.map { index > $0 } ?? false ? index + restCount - 1 : index
+      let position = restIndex.map { index > $0 } ?? false ? index + restCount - 1 : index
       if position == count - 1, !isDocumentKnown { return false }
       guard Self.segment(position, database, path).hasSameUTF8(as: literal) else { return false }
     }
     wildcards.removeAll(keepingCapacity: true)
     for (index, segment) in segments.enumerated() {
-      let position = rest.map { index > $0 } ?? false ? index + restCount - 1 : index
+      let position = restIndex.map { index > $0 } ?? false ? index + restCount - 1 : index
       let isUnknown = position == count - 1 && !isDocumentKnown
       switch segment {
       case .literal: break
@@ -93,12 +93,12 @@ struct MatchPattern: Sendable {
   func match(
     database: String, group id: String?, below parent: ResourcePath, into wildcards: inout [RuleValue]
   ) -> Bool {
-    guard let rest, rest <= parent.count + 3, segments.count - rest <= 3 else { return false }
+    guard let restIndex, restIndex <= parent.count + 3, segments.count - restIndex <= 3 else { return false }
     wildcards.removeAll(keepingCapacity: true)
     for (index, segment) in segments.enumerated() {
       let fromEnd = segments.count - index
       let text: String? =
-        index < rest ? Self.segment(index, database, parent) : fromEnd == 2 ? id : nil
+        index < restIndex ? Self.segment(index, database, parent) : fromEnd == 2 ? id : nil
       switch segment {
       case .literal(let literal):
         guard let text, text.hasSameUTF8(as: literal) else { return false }

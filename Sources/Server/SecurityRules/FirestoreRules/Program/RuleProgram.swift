@@ -1,8 +1,8 @@
 // The compiled form of a rules file.
 //
-// Nodes are elements of one array and refer to each other by index. Names are resolved: a wildcard is a slot of the
-// match, a parameter or `let` a slot of the call. Evaluation therefore compares no names except the fields that rules
-// read.
+// Nodes are elements of one array and refer to each other by index. Names are resolved to numbers, called slots: a
+// wildcard has a slot of the matched pattern, and a parameter or `let` has a slot of the call. Evaluation therefore
+// compares no names except the fields that rules read.
 
 import FirestoreModel
 
@@ -108,7 +108,7 @@ package struct RuleProgram: Sendable {
   var paths: [[PathPart]] = []
   /// The faults of calls that always fail.
   var faults: [RuleFault] = []
-  /// Children of nodes with several of them.
+  /// The children of all nodes with a variable number of children. Each such node has a range of this array.
   var children: [Int32] = []
   /// The position of each node's first character.
   var positions: [SourcePosition] = []
@@ -174,7 +174,7 @@ package enum RuleMethod: String, Hashable, Sendable, CaseIterable {
     }
   }
 
-  /// The methods that a name in an allow statement stands for, without regard to case; none for an unknown name.
+  /// The methods that a name in an allow statement means, without regard to case; none for an unknown name.
   static func named(_ name: String) -> [RuleMethod] {
     switch name.lowercased() {
     case "read": [.get, .list]

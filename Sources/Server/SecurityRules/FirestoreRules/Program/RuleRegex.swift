@@ -14,9 +14,9 @@ package struct RuleRegex: Sendable {
     }
   }
 
-  /// Compiles a pattern whose text an evaluation has made or read.
+  /// Compiles a pattern whose text is known only during an evaluation, and charges the work to its budget.
   init(_ text: RuleText, for method: Method, _ budget: inout RuleBudget) throws(RuleFault) {
-    let result = try budget.match { (steps) throws(PatternBudget.Exhausted) -> Pattern? in
+    let result = try budget.runPattern { (steps) throws(PatternBudget.Exhausted) -> Pattern? in
       do throws(PatternError) {
         return try RE2Pattern.compile(text.string, matchesCompleteText: method == .matches, budget: &steps)
       } catch {
@@ -32,12 +32,12 @@ package struct RuleRegex: Sendable {
 extension RuleRegex {
   /// Whether the pattern matches the complete text. The pattern must be compiled for `matches`.
   func matches(_ text: String, _ budget: inout RuleBudget) throws(RuleFault) -> Bool {
-    try budget.match { (steps) throws(PatternBudget.Exhausted) in
+    try budget.runPattern { (steps) throws(PatternBudget.Exhausted) in
       try pattern.matches(in: text.unicodeScalars.lazy.map(\.value), budget: &steps)
     }
   }
 
-  /// The parts between the matches, without empty ones at the end, but at least one.
+  /// The parts between the matches. Empty parts at the end are dropped, but one part always remains.
   func split(_ text: String, _ budget: inout RuleBudget) throws(RuleFault) -> [String] {
     try budget.spend(work: text.utf8.count * 2 * RuleCost.convertedByte)
     let units = text.unicodeScalars.map(\.value)
@@ -84,13 +84,13 @@ extension RuleRegex {
   private func allMatches(
     in units: [UInt32], slotCount: Int, _ budget: inout RuleBudget
   ) throws(RuleFault) -> [[Range<Int>?]] {
-    var matcher = try budget.match { (steps) throws(PatternBudget.Exhausted) in
+    var matcher = try budget.runPattern { (steps) throws(PatternBudget.Exhausted) in
       try PatternMatcher(pattern, slotCount: slotCount, budget: &steps)
     }
     var matches: [[Range<Int>?]] = []
     var start = 0
     while start <= units.count {
-      let slots = try budget.match { (steps) throws(PatternBudget.Exhausted) in
+      let slots = try budget.runPattern { (steps) throws(PatternBudget.Exhausted) in
         try matcher.search(units[start...], after: start > 0 ? units[start - 1] : nil, budget: &steps)
       }
       guard let slots else { break }

@@ -10,7 +10,7 @@ package struct RuleConstraint: Sendable {
     case equal, notEqual, less, lessOrEqual, greater, greaterOrEqual, contains
   }
 
-  /// The comparisons. One of them suffices to imply another comparison.
+  /// The comparisons, all of which every document satisfies. So one of them suffices to imply another comparison.
   var comparators: [(Comparator, RuleValue)]
   /// Whether the constraint is the value of a wildcard that the query does not determine, not of a field.
   private(set) var isUnbound = false
@@ -38,26 +38,26 @@ package struct RuleConstraint: Sendable {
   }
 
   private static func implies(
-    _ known: Comparator, _ bound: RuleValue, _ op: Expression.Operator, _ value: RuleValue
+    _ comparator: Comparator, _ bound: RuleValue, _ op: Expression.Operator, _ value: RuleValue
   ) -> Bool {
     if case .float = bound, case .int = value {
       // A float in the filter implies nothing about an integer, with one exception: a field that equals the float
       // differs from the integer.
-      return known == .equal && op == .notEqual
+      return comparator == .equal && op == .notEqual
     }
-    // A field that is NaN differs from every number, and compares with none.
-    if case .float(let a) = bound, a.isNaN, value.isNumber { return known == .equal && op == .notEqual }
+    // A field that is NaN differs from every number, and is neither less nor greater.
+    if case .float(let a) = bound, a.isNaN, value.isNumber { return comparator == .equal && op == .notEqual }
     if case .float(let b) = value, b.isNaN { return op == .notEqual && bound.isNumber }
-    guard known != .contains else { return false }
+    guard comparator != .contains else { return false }
     guard let order = order(bound, value) else {
       let isEqual = RuleEquality.operands.equal(bound, value)
-      switch (known, op) {
+      switch (comparator, op) {
       case (.equal, .equal), (.notEqual, .notEqual): return isEqual
       case (.equal, .notEqual): return bound.typeName == value.typeName && !isEqual
       default: return false
       }
     }
-    switch known {
+    switch comparator {
     case .equal: return order.satisfies(op)
     case .notEqual: return op == .notEqual && order == .same
     case .greater:

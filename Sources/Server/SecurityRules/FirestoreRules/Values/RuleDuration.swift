@@ -2,7 +2,7 @@
 
 import FirestoreModel
 
-/// A span of time of at most 10,000 years in nanoseconds.
+/// A span of time of at most 10,000 years, with a resolution of one nanosecond.
 package struct RuleDuration: Hashable, Comparable, Sendable {
   /// Seconds, truncated toward zero.
   package let seconds: Int64

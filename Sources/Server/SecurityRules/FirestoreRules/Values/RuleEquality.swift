@@ -26,7 +26,7 @@ enum RuleEquality {
       switch self {
       case .operands: Double(a) == b
       case .strict: false
-      // Compares exactly, so that equality is transitive and has a hash.
+      // Compares exactly, so that equality is transitive and agrees with the hash.
       case .byValue: Double(exactly: a) == b
       }
     case (.string(let a), .string(let b)): a == b

@@ -1,5 +1,5 @@
-// Why an expression has no value. Faults hold no formatted text: most are absorbed by `||` and `&&`, and only a denial
-// that an operator reads is put into words.
+// Why an expression has no value. Faults hold no formatted text: most are absorbed by `||` and `&&`, and only the faults
+// of a reported denial are put into words.
 
 /// Why an expression of a rule has no value.
 package enum RuleFault: Error, Hashable, Sendable {
@@ -13,7 +13,7 @@ package enum RuleFault: Error, Hashable, Sendable {
   case argumentCount(String)
   /// An operation on types that it does not accept.
   case unsupported(String)
-  /// Another value where a boolean is needed.
+  /// A value of another type where a boolean is needed.
   case notBoolean(String)
   /// An index or range outside the value.
   case outOfBounds
@@ -21,9 +21,9 @@ package enum RuleFault: Error, Hashable, Sendable {
   case divideByZero
   /// A result beyond the type's range.
   case outOfRange
-  /// Text that has no value of the type.
+  /// Text that cannot be converted to the type.
   case conversion(String)
-  /// A regular expression that does not compile, or one whose evaluation exceeds its limit.
+  /// A regular expression that does not compile or is too large, or an invalid replacement text.
   case invalidPattern(String)
   /// Text that is not a path template, or a placeholder that is not bound.
   case invalidPath

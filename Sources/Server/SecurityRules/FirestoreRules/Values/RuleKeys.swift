@@ -5,7 +5,7 @@
 
 /// A value as a member of a set: numbers are equal by value at every depth, NaN equals NaN, and 0.0 equals −0.0.
 ///
-/// A path with placeholders equals no value, not even itself. As a member of a set it equals only that
+/// A path with placeholders equals no value, not even itself. As a member of a set, it equals only the copies of that
 /// member.
 struct ValueKey: Hashable, Sendable {
   /// Distinguishes members whose values equal nothing.

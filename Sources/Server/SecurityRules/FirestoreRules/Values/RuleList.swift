@@ -52,17 +52,17 @@ package enum RuleList: Sendable {
 extension RuleList {
   /// The longest list that is searched item by item. The budget charges three units per byte for an indexed search.
   /// Comparing a byte with this number of items costs less.
-  private static let maximumScanned = 16
+  private static let maximumScannedItems = 16
 
   /// Whether all items are text, and ``contains(text:)`` is fast.
-  var isShortText: Bool {
+  var hasFastTextSearch: Bool {
     switch self {
     case .keys: true
     case .stored(let values):
-      values.count <= Self.maximumScanned
+      values.count <= Self.maximumScannedItems
         && values.allSatisfy { if case .string = $0 { true } else { false } }
     case .built(let values):
-      values.count <= Self.maximumScanned
+      values.count <= Self.maximumScannedItems
         && values.allSatisfy { if case .string = $0 { true } else { false } }
     }
   }

@@ -34,7 +34,7 @@ package enum RuleMap: Sendable {
     }
   }
 
-  /// The value of a key, or nil if the map has none. Stored maps and documents have no key that is not valid Unicode.
+  /// The value of a key, or nil if the map has none. All keys of stored maps and documents are valid Unicode.
   subscript(key: RuleText) -> RuleValue? {
     switch self {
     case .stored(let fields): key.isValid ? fields[key.string].map(RuleValue.init) : nil

@@ -17,7 +17,7 @@ struct RealtimeChecker {
 
   typealias Checked = (term: RealtimeTerm, type: RealtimeType)
 
-  /// Parses and checks an expression. Its type is boolean.
+  /// Parses and checks the expression of a rule, which must be of type boolean.
   ///
   /// - Parameter patternInstructions: increased by the compiled size of the regular expressions.
   func check(_ text: String, patternInstructions: inout Int) throws(RealtimeFault) -> RealtimeTerm {

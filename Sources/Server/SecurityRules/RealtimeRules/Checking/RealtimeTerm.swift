@@ -8,7 +8,7 @@ indirect enum RealtimeTerm: Sendable {
   case now
   /// `root`, `data` or `newData`.
   case snapshot(RealtimeSnapshotName)
-  /// `root.child('…')`, also several times: the snapshot is known before the evaluation.
+  /// `root.child('…')`, or a chain of such calls. The snapshot is known before the evaluation.
   /// - Parameters:
   ///   - steps: the cost of the calls that it replaces.
   ///   - recorded: the values of the marked expressions inside.

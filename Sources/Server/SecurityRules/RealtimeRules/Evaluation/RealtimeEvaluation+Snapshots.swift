@@ -1,4 +1,5 @@
-// Evaluates the methods of snapshots. A method reads at most the locations that its arguments name.
+// Evaluates the methods of snapshots. A method reads at most the location of its snapshot, and the locations that its
+// arguments name.
 
 import Access
 import RealtimeModel
@@ -78,8 +79,8 @@ extension RealtimeEvaluation {
 }
 
 extension RealtimeSnapshot {
-  /// The snapshot at a relative path. No location has an empty path or one with characters that keys cannot have, so that
-  /// nothing exists there.
+  /// The snapshot at a relative path. If the path is empty, too long, or has characters that keys cannot have, it names
+  /// no location, and the snapshot has no value.
   func child(_ text: String) -> RealtimeSnapshot {
     let absent = RealtimeSnapshot(path: nil, state: state)
     guard let base = self.path, text.utf8.count <= RealtimeLimits.pathBytes else { return absent }

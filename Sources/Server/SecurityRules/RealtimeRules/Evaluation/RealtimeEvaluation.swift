@@ -36,7 +36,7 @@ struct RealtimeEvaluation {
   private(set) var trace: [(mark: Int32, outcome: RealtimeOutcome)] = []
 
   /// The limit of `trace`, so that an expression of many steps cannot fill the memory.
-  private static let maximumTrace = 2_000
+  private static let maximumTraceCount = 2_000
 
   /// The locations that the current rule read; none unless they are recorded.
   private(set) var readPaths: [Path] = []
@@ -62,14 +62,14 @@ struct RealtimeEvaluation {
   var spentSteps: Int { grantedSteps - budget.steps }
 
   /// Adds the allowance of one written location to the budget of the operation.
-  mutating func allowLocation() {
+  mutating func addLocationAllowance() {
     guard !isInterruptible else { return }
     grantedSteps += RealtimeBudget.stepsPerWrittenLocation
     budget.add(RealtimeBudget.stepsPerWrittenLocation)
   }
 
   /// Stores the content of a location that rules will read next.
-  mutating func remember(_ content: Node.Content, at path: Path, _ state: TreeState) {
+  mutating func cacheContent(_ content: Node.Content, at path: Path, _ state: TreeState) {
     lastRead = (path, state, content)
   }
 
@@ -87,9 +87,8 @@ struct RealtimeEvaluation {
   /// Records that the current rule read a location.
   mutating func recordRead(of path: Path) { if recordsReads { readPaths.append(path) } }
 
-  /// Evaluates a rule of the location that the first keys of a path name.
+  /// Evaluates a rule at the location that the first `depth` keys of a path name.
   ///
-  /// - Parameter depth: the number of these keys.
   /// - Throws: ``Access/DecisionInterrupted``; errors of the view.
   mutating func evaluate(
     _ rule: RealtimeRule, at path: Path, depth: Int
@@ -103,7 +102,7 @@ struct RealtimeEvaluation {
     self.path = path
     self.depth = depth
     wildcardDepths = rule.wildcardDepths
-    if !rule.marks.isEmpty { trace.reserveCapacity(min(rule.marks.count, Self.maximumTrace)) }
+    if !rule.marks.isEmpty { trace.reserveCapacity(min(rule.marks.count, Self.maximumTraceCount)) }
     readPaths.removeAll()
     hasReadTime = false
     do {
@@ -136,7 +135,7 @@ struct RealtimeEvaluation {
     case .snapshot(.root): return .snapshot(RealtimeSnapshot(path: .root, state: .before))
     case .knownSnapshot(let snapshot, let steps, let recorded):
       try spend(steps - 1)
-      for (mark, value) in recorded where trace.count < Self.maximumTrace {
+      for (mark, value) in recorded where trace.count < Self.maximumTraceCount {
         trace.append((mark, .value(.snapshot(value))))
       }
       return .snapshot(snapshot)
@@ -188,10 +187,10 @@ struct RealtimeEvaluation {
   private mutating func evaluate(_ term: RealtimeTerm, recordedAs mark: Int32) throws -> RealtimeValue {
     do {
       let value = try evaluate(term)
-      if trace.count < Self.maximumTrace { trace.append((mark, .value(value))) }
+      if trace.count < Self.maximumTraceCount { trace.append((mark, .value(value))) }
       return value
     } catch let failure as RealtimeFailure {
-      if trace.count < Self.maximumTrace { trace.append((mark, .failure(failure))) }
+      if trace.count < Self.maximumTraceCount { trace.append((mark, .failure(failure))) }
       throw failure
     }
   }
@@ -236,7 +235,7 @@ struct RealtimeEvaluation {
     case .less, .lessOrEqual, .greater, .greaterOrEqual: return .bool(try compare(operation, left, right))
     case .add:
       if case .number(let x) = left, case .number(let y) = right { return .number(x + y) }
-      let (x, y) = (try part(left), try part(right))
+      let (x, y) = (try operandText(left), try operandText(right))
       let length = x.utf8.count + y.utf8.count
       guard length <= RealtimeBudget.maximumTextBytes else { throw RealtimeFailure.budget }
       try spend(length / RealtimeBudget.bytesPerStep)
@@ -254,7 +253,7 @@ struct RealtimeEvaluation {
   }
 
   /// An operand of `+` as text.
-  private func part(_ value: RealtimeValue) throws(RealtimeFailure) -> String {
+  private func operandText(_ value: RealtimeValue) throws(RealtimeFailure) -> String {
     switch value {
     case .string(let text): return text
     case .number(let number): return RealtimeText.text(of: number)

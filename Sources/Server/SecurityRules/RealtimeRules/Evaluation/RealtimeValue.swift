@@ -46,7 +46,7 @@ package enum RealtimeValue: Sendable {
       self = .null
       return
     }
-    // An object without members is not null.
+    // The claims of an override replace `auth` completely. Even without claims, `auth` is then an object and not null.
     self = user.isOverride ? .claims(user.claims.node) : .user(user)
   }
 

@@ -31,14 +31,14 @@ package final class RealtimeInspection: Sendable {
   ///
   /// - Returns: nil if the rules cannot be marked.
   /// - Throws: errors of the view.
-  func decideCounted(
+  func decideAndCount(
     _ operation: TreeOperation, of principal: Principal, view: any TreeView
   ) throws -> RealtimeDecision? {
     guard let ruleset = markedRuleset() else { return nil }
     var evaluated = EvaluatedRules()
     let decision = try ruleset.decide(principal, operation, view: view) { rule, _, _, result, trace in
       evaluated.add(rule, result, trace)
-      // An interrupted decision does not count, since it is made again.
+      // A decision that may be interrupted (`view.work`) is counted only at its end: an interrupted one is repeated.
       if view.work == nil, evaluated.outcomes.count > Self.maximumOutcomes { self.count(&evaluated) }
     }
     count(&evaluated)

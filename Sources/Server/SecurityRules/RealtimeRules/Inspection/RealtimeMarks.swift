@@ -20,9 +20,10 @@ final class RealtimeMarks {
   private let file: [UInt8]
   private let lineStarts: [Int]
   private var expression: [UInt8] = []
-  /// The line, column and offset in the file of each byte of the current expression, and of its end.
+  /// The position in the file of each byte of the current expression, and of its end.
   private var positions: [SourcePosition] = []
-  private var first = 0
+  /// The index of the first mark of the current rule.
+  private var firstMark = 0
   /// The marks of all rules. The marks of one rule are in the order in which its expressions were checked.
   private(set) var marks: [RealtimeMark] = []
 
@@ -33,11 +34,11 @@ final class RealtimeMarks {
   }
 
   /// The marks of the current rule.
-  var rangeOfCurrentRule: Range<Int> { first..<marks.count }
+  var rangeOfCurrentRule: Range<Int> { firstMark..<marks.count }
 
   /// Begins a rule.
-  func begin(_ site: RuleSite) {
-    first = marks.count
+  func beginRule(_ site: RuleSite) {
+    firstMark = marks.count
     guard case .expression(let text) = site.rule else { return }
     expression = Array(text.utf8)
     positions = positionsOfBytes(fromLine: site.line, column: site.column)
@@ -61,7 +62,7 @@ final class RealtimeMarks {
   }
 
   /// The position in the file of each byte of the current expression. The file contains the expression as a JSON
-  /// string, in which one escape stands for one or more bytes.
+  /// string, in which one escape represents one or more bytes.
   private func positionsOfBytes(fromLine line: Int, column: Int) -> [SourcePosition] {
     var position = SourcePosition(line: line, column: column)
     var positions: [SourcePosition] = []

@@ -24,7 +24,7 @@ struct RealtimeRule: Sendable {
   let column: Int
   /// The depths at which the wildcards on the way to the rule match a key, from the root down.
   let wildcardDepths: [Int]
-  /// The marks of the rule's expressions; empty without marks.
+  /// The indices of the marks of the rule's expressions; empty in rules without marks (see RealtimeMarks.swift).
   var marks: Range<Int> = 0..<0
 }
 

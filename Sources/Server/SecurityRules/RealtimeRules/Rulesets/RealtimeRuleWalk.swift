@@ -44,9 +44,9 @@ struct RealtimeRuleWalk {
   /// Searches for a rule that grants an operation at a location.
   ///
   /// - Returns: nil if a rule grants it; otherwise the reason for the operator's log.
-  mutating func permit(_ path: Path, _ kind: RuleSite.Kind) throws -> String? {
+  mutating func checkPermission(_ path: Path, _ kind: RuleSite.Kind) throws -> String? {
     let path = path.dataPath
-    if kind == .write { evaluation.allowLocation() }
+    if kind == .write { evaluation.addLocationAllowance() }
     var node = root
     var results: [(rule: RealtimeRule, depth: Int, result: RealtimeRuleResult)] = []
     for depth in 0...path.count {
@@ -62,7 +62,7 @@ struct RealtimeRuleWalk {
     return results.map { describe($0.rule, at: path.prefix($0.depth), $0.result) }.joined(separator: "; ")
   }
 
-  /// Evaluates a rule of the location that the first keys of a path name.
+  /// Evaluates a rule at the location that the first `depth` keys of a path name.
   private mutating func evaluate(
     _ rule: RealtimeRule, _ path: Path, _ depth: Int
   ) throws -> RealtimeRuleResult {
@@ -118,8 +118,8 @@ struct RealtimeRuleWalk {
   private mutating func validateAll(_ node: RealtimeRuleNode, _ location: Path) throws -> String? {
     let content = try view.content(at: location, .after)
     if case .empty = content { return nil }
-    evaluation.allowLocation()
-    evaluation.remember(content, at: location, .after)
+    evaluation.addLocationAllowance()
+    evaluation.cacheContent(content, at: location, .after)
     if let denial = try validate(node, location, location.count) { return denial }
     guard case .children = content else { return nil }
     for (key, child) in node.children where child.hasValidation {
@@ -138,8 +138,8 @@ struct RealtimeRuleWalk {
   }
 }
 
-/// Receives an evaluated rule and its location, its result, and the values of its marked expressions. The location is a
-/// path and the number of its first keys that count.
+/// Receives an evaluated rule, its location, its result, and the values of its marked expressions. The location is given
+/// by a path and a number of keys: the first keys of the path name it.
 typealias RealtimeRuleReport = (
   RealtimeRule, Path, Int, RealtimeRuleResult, [(mark: Int32, outcome: RealtimeOutcome)]
 ) -> Void

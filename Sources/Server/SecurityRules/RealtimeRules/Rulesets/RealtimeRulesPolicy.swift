@@ -51,7 +51,7 @@ package struct RealtimeRulesPolicy: AccessPolicy {
   package func decideRecorded(
     _ principal: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
   ) throws -> RealtimeDecision {
-    try ruleset.inspection.decideCounted(operation, of: principal, view: view)
+    try ruleset.inspection.decideAndCount(operation, of: principal, view: view)
       ?? ruleset.decide(principal, operation, view: view)
   }
 }
@@ -70,13 +70,13 @@ extension RealtimeRuleset {
       var walk = RealtimeRuleWalk(root, principal, view: view, query: query, recordsReads: true)
       defer { view.work?.spend(walk.evaluation.spentSteps) }
       walk.report = report
-      if let denial = try walk.permit(path, .read) { return .deny(reason: denial) }
+      if let denial = try walk.checkPermission(path, .read) { return .deny(reason: denial) }
       return .allow(dependingOn: walk.evaluation.readPaths, time: walk.evaluation.hasReadTime)
     case .write(let path), .conditionalWrite(let path):
       var walk = RealtimeRuleWalk(root, principal, view: view, maximumSteps: operation.maximumSteps)
       defer { view.work?.spend(walk.evaluation.spentSteps) }
       walk.report = report
-      if let denial = try walk.permit(path, .write) { return .deny(reason: denial) }
+      if let denial = try walk.checkPermission(path, .write) { return .deny(reason: denial) }
       if let denial = try walk.validate(path) { return .deny(reason: denial) }
       return .allowed
     case .merge(let paths), .onDisconnect(let paths):
@@ -84,7 +84,7 @@ extension RealtimeRuleset {
       defer { view.work?.spend(walk.evaluation.spentSteps) }
       walk.report = report
       for path in paths {
-        if let denial = try walk.permit(path, .write) { return .deny(reason: denial) }
+        if let denial = try walk.checkPermission(path, .write) { return .deny(reason: denial) }
       }
       for path in paths {
         if let denial = try walk.validate(path) { return .deny(reason: denial) }

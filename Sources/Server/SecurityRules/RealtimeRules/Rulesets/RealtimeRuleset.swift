@@ -72,9 +72,11 @@ fileprivate final class RealtimeCompiler {
     drafts = [root]
   }
 
+  /// Compiles a rule and adds it to the draft of its location.
+  /// - Returns: the mistake in the rule; nil if there is none.
   func add(_ site: RuleSite) -> RuleMistake? {
     let condition: RealtimeRule.Condition
-    marks?.begin(site)
+    marks?.beginRule(site)
     switch site.rule {
     case .constant(let value): condition = .constant(value)
     case .expression(let text):

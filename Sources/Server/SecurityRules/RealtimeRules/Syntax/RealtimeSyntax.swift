@@ -29,11 +29,11 @@ struct RealtimeSyntax: Sendable {
   }
 
   let kind: Kind
-  /// The position in the expression, in bytes of UTF-8.
+  /// The offset that faults name, in bytes of UTF-8: that of the operator, of a member's name, or of the first character.
   let offset: Int
   /// The bytes of the expression with its parts, without the parentheses around it.
   let range: Range<Int>
-  /// The levels of the tree from here.
+  /// The number of levels of the tree below and including this node.
   let depth: Int
 }
 
