@@ -31,7 +31,7 @@ struct BusyConnectionTests {
     }
 
     /// Waits until the policy has decided a write to the path.
-    func decided(_ path: String) async throws -> Bool {
+    func hasDecided(_ path: String) async throws -> Bool {
       try await eventually { decisions.withLock { $0.contains(path) } }
     }
   }
@@ -53,7 +53,7 @@ struct BusyConnectionTests {
     var writes: [Int64] = []
     for number in 0..<BatchLoop.maximumInFlight {
       writes.append(await b.send { $0.set(Path("n\(number)"), to: 1, request: $1) })
-      #expect(try await policy.decided("n\(number)"))
+      #expect(try await policy.hasDecided("n\(number)"))
     }
     policy.decisions.withLock { $0 = [] }
     var changes: [Int64] = []

@@ -181,7 +181,7 @@ final class OpenListens: @unchecked Sendable {
   /// - Parameters:
   ///   - changes: in ascending order of paths, none inside another.
   ///   - read: returns the new answer of a fact from the tree.
-  func follow(_ changes: [Change], read: (TreeFact, Path) throws -> TreeFact.Answer) throws {
+  func updateFacts(changedBy changes: [Change], read: (TreeFact, Path) throws -> TreeFact.Answer) throws {
     guard factCount > 0 else { return }
     var changed: [(TrackedFact, TreeFact.Answer)] = []
     try visit(changes) { location, path, value in

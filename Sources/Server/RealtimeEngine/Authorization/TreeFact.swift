@@ -62,7 +62,7 @@ extension Tree {
     case .leaf(let found): leaf = found
     }
     // Policies read the same leaves again and again, such as the role of a user.
-    cache?.keep(leaf, at: path)
+    cache?.insert(leaf, at: path)
     return leaf.content
   }
 

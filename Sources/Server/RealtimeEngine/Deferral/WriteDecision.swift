@@ -35,7 +35,7 @@ struct WriteDecision: DeferredWork {
   var lane: DeferralLane { .decisions }
 
   func start(_ job: DeferralJob) async -> Result<DecidedWrite, RealtimeError> {
-    await job.runner.decisions.run { await decide(job) }
+    await job.runner.decisionLimit.run { await decide(job) }
   }
 
   private func decide(_ job: DeferralJob) async -> Result<DecidedWrite, RealtimeError> {
@@ -98,7 +98,7 @@ struct DecidedWrite: Sendable {
     self.changes = changes
     self.decisionCount = decisionCount
     while questions != nil, let paths = changes.take(), !paths.isEmpty { questions = find(paths, questions) }
-    changes.follow(dependencies)
+    changes.filter(by: dependencies)
   }
 
   /// The request.
@@ -156,7 +156,7 @@ final class SequencedChanges: ChangeObserver {
   }
 
   /// Ignores further changes that a decision does not depend on.
-  func follow(_ dependencies: DecisionDependencies) {
+  func filter(by dependencies: DecisionDependencies) {
     state.withLock { if !$0.isSpoiled { $0.dependencies = dependencies } }
   }
 

@@ -10,14 +10,14 @@ struct SplitRows {
   private(set) var rows: [DisconnectRow] = []
 
   /// - Parameters:
-  ///   - known: the rows at and below a location, ancestors before descendants.
+  ///   - registered: the rows at and below a location, ancestors before descendants.
   ///   - siblings: the locations next to the path that remain registered. The last one may be on the path, if the value
   ///     there is a leaf.
   ///   - path: the cancelled location.
-  init(_ known: [DisconnectRow], at siblings: [Path], along path: Path) {
+  init(_ registered: [DisconnectRow], at siblings: [Path], along path: Path) {
     var onPath: [DisconnectRow] = []
     var siblingRows: [Path: [DisconnectRow]] = [:]
-    for row in known where !path.contains(row.path) {
+    for row in registered where !path.contains(row.path) {
       let shared = zip(row.path.keys, path.keys).prefix { $0 == $1 }.count
       if shared == row.path.count {
         onPath.append(row)
@@ -28,7 +28,7 @@ struct SplitRows {
     for sibling in siblings {
       var parts = siblingRows[sibling] ?? []
       if sibling.contains(path) {
-        parts = known.filter { sibling.contains($0.path) && !path.contains($0.path) }
+        parts = registered.filter { sibling.contains($0.path) && !path.contains($0.path) }
       }
       // If no operation has registered this location itself, its value is part of the next row above. An
       // empty value is kept even if only later operations have values here, because it replaces the complete

@@ -18,7 +18,7 @@ final class WaitingSessions: Sendable {
   /// again is added again.
   ///
   /// - Parameter hasEnded: whether a session has no open connection.
-  func end(
+  func performWrites(
     _ queue: OperationQueue, _ rows: DatabaseRows, hasEnded: @escaping @Sendable (String) -> Bool
   ) {
     let wasWaiting = isWaiting.withLock { isWaiting in

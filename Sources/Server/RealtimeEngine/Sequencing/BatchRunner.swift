@@ -41,7 +41,7 @@ struct BatchRunner: Sendable {
   /// Threads that all namespaces share, for work on large values.
   let threads: ThreadPool
   /// Bounds the decisions about writes that all namespaces make in the background at a time.
-  var decisions = ConcurrencyLimit(WriteDecision.maximumConcurrency)
+  var decisionLimit = ConcurrencyLimit(WriteDecision.maximumConcurrency)
   /// Called once, when the first write has created the database.
   let created: @Sendable () -> Void
   /// Reports events that an operator must know.
@@ -229,7 +229,7 @@ struct BatchRunner: Sendable {
       while !sessions.isEmpty {
         let chunk = Array(sessions.prefix(256))
         sessions = sessions.dropFirst(chunk.count)
-        try await discardRevokedCallers(of: chunk)
+        try await replaceRevokedCallers(of: chunk)
         do {
           _ = try await run { try $0.disconnects.performWrites(of: chunk) }
         } catch let error where !error.isUnavailable {
@@ -240,7 +240,7 @@ struct BatchRunner: Sendable {
   }
 
   /// Stores nobody as the caller of the sessions whose callers' credentials are revoked.
-  private func discardRevokedCallers(of sessions: [String]) async throws {
+  private func replaceRevokedCallers(of sessions: [String]) async throws {
     let callers = try await store.read(at: nil) { view in
       try sessions.map { ($0, try DisconnectRows(session: $0, in: view).caller) }
     }
@@ -249,7 +249,7 @@ struct BatchRunner: Sendable {
       revoked.append(session)
     }
     guard !revoked.isEmpty else { return }
-    _ = try await run { [revoked] in try $0.disconnects.discardCallers(of: revoked) }
+    _ = try await run { [revoked] in try $0.disconnects.replaceCallersByNobody(of: revoked) }
   }
 
   private func endLeftoverSession(_ session: String) async throws {

@@ -149,14 +149,14 @@ final class OperationExecutor: @unchecked Sendable {
 
   /// Decides a write on durable rows. Like ``read(_:in:)``, it may run concurrently with batches.
   ///
-  /// - Parameter checkWanted: its error ends the decision.
+  /// - Parameter checkRunning: its error ends the decision.
   func decide(
     _ write: WriteDecision, in view: any ReadView, _ changes: SequencedChanges,
-    checkWanted: @escaping () throws -> Void
+    checkRunning: @escaping () throws -> Void
   ) throws -> DecidedWrite {
     let batch = try readOnly(view)
     batch.decisionCount = write.decisionCount
-    return try batch.authorization.decided(write, changes, checkWanted: checkWanted)
+    return try batch.authorization.decided(write, changes, checkRunning: checkRunning)
   }
 
   // MARK: Without a writer

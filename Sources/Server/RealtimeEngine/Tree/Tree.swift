@@ -30,7 +30,7 @@ struct Tree {
       return node
     }
     let node = try load(path)
-    cache?.keep(node, at: path)
+    cache?.insert(node, at: path)
     return node
   }
 
@@ -40,7 +40,7 @@ struct Tree {
   func nodeIfSmall(at path: Path, _ staging: StagingLimits) throws -> Node? {
     if path.isPriority || cache?.node(at: path) != nil { return try node(at: path) }
     guard let node = try load(path, atMost: staging.readRows, staging.readBytes) else { return nil }
-    cache?.keep(node, at: path)
+    cache?.insert(node, at: path)
     return node
   }
 
@@ -111,7 +111,7 @@ struct Tree {
     case .empty: leaf = .empty
     case .leaf(let found): leaf = found
     }
-    cache?.keep(leaf, at: path)
+    cache?.insert(leaf, at: path)
     return leaf
   }
 
