@@ -108,7 +108,8 @@ struct TreeAccessViewTests {
 
   private func child(_ key: String) -> Path { Path(keys: ["large", RealtimeModel.ChildKey(key)]) }
 
-  /// Reads a view of a location with `count` old children and a priority, and counts the rows that it reads.
+  /// Reads a view of a location with `count` stored children and a priority. Returns how many rows and calls of the
+  /// store this takes.
   private func readCost(
     _ count: Int, _ changes: [(path: Path, value: Node)], steps: Int? = nil,
     _ body: @escaping @Sendable (TreeAccessView) throws -> Void
@@ -135,7 +136,7 @@ struct TreeAccessViewTests {
     do { return try body() } catch is DecisionInterrupted { return nil }
   }
 
-  @Test("A view with little work does not scan around every change")
+  @Test("A view with a small work limit does not scan around every change")
   func work() async throws {
     let changes = (0..<500).map { (path: child("k\($0)"), value: Node.empty) }
     let added = changes + [(path: child("z"), value: .leaf(.int(1)))]

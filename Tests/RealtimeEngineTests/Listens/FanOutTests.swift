@@ -124,7 +124,7 @@ struct RealtimeFanOutTests {
   }
 
   @Test(
-    "A location keeps a sort order until its listens end, even if their connections closed before the listen"
+    "A location keeps a listen's sort order until the listen ends, even if its connection closed before it started"
   )
   func closed() {
     let group = RecordingGroup()

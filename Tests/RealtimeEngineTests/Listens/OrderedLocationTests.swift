@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Incremental orders and windows", .timeLimit(.minutes(10)))
 struct OrderedLocationTests {
-  /// A value for a child. Few values are different, so that the keys decide the order of many children.
+  /// A random value for a child. There are only a few different values, so that the keys decide the order of many children.
   private static func child(_ generator: inout RandomNodes) -> Node {
     let priority: Priority? = generator.below(6) == 0 ? .number(Double(generator.below(3))) : nil
     switch generator.below(5) {

@@ -19,7 +19,7 @@ struct ReplayTests {
   private static let programCount = number("HEARTH_REPLAY_PROGRAMS") ?? 24
   private static let firstSeed = number("HEARTH_REPLAY_SEED") ?? 0
 
-  /// The seeds of `count` programs. A long run has proportionally more.
+  /// The seeds of `count` programs. If HEARTH_REPLAY_PROGRAMS is not 24, their number changes in proportion.
   static func seeds(ofPrograms count: Int) -> Range<Int> {
     firstSeed..<(firstSeed + max(count * programCount / 24, 1))
   }

@@ -1,6 +1,5 @@
-// Tests large reads. A batch does not read large values itself: a background read does. A
-// request still gets the value as of its position in the order of operations, and no other connection waits
-// for it.
+// Tests reads of large values, which a background job performs instead of a batch. A request still gets the value as of
+// its position in the order of operations, and no other connection waits for it.
 
 import Access
 import OrderedStore

@@ -12,8 +12,8 @@ import Testing
 
 @Suite("Connections with many requests", .timeLimit(.minutes(5)))
 struct BusyConnectionTests {
-  /// Denies reads of `l/1` to the last user, `u20`. Records the order of its decisions on writes and on reads
-  /// of `l/0`.
+  /// Denies listens on `l/1` to the last user, `u20`. Records the order of its decisions: the user of each listen on
+  /// `l/0`, and the paths of every other operation.
   private final class RecordingPolicy: AccessPolicy {
     typealias Product = RealtimeAccess
     let decisions = Guarded<[String]>([])
@@ -36,7 +36,7 @@ struct BusyConnectionTests {
     }
   }
 
-  @Test("A write waits for at most one of the caller changes that a connection with many listens queued")
+  @Test("If a connection with many listens queues several caller changes, a write of another connection waits for one")
   func reauthorization() async throws {
     let (engine, policy) = (GatedEngine(), RecordingPolicy())
     let store = try EngineStore(engine, StoreOptions())

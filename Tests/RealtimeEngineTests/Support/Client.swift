@@ -1,5 +1,5 @@
-// Implements a protocol client for tests: sends requests, records its outputs in order, and rebuilds values
-// from pushes.
+// Implements a client of the engine for tests: sends requests, and records the responses and pushes in order. `Replica`
+// rebuilds values from the pushes.
 
 import Access
 import RealtimeEngine

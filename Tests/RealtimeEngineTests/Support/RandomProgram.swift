@@ -148,7 +148,8 @@ struct RandomProgram {
     sessions[index].registered.removeAll { path.contains($0.path) }
   }
 
-  /// Splits an operation above a path into its siblings along the path.
+  /// Replaces the values registered at and below the topmost registered ancestor of a path by one value for each location
+  /// next to the path, so that the path itself can be cancelled.
   private mutating func splitRegistered(_ index: Int, above path: Path) {
     let registered = sessions[index].registered
     let above = registered.map(\.path).filter { $0 != path && $0.contains(path) }
@@ -308,7 +309,8 @@ struct RandomProgram {
       for (name, query) in sessions[i].replica.queries {
         let expected = model.descendant(name.path).window(query)
         let clientValue = try await awaitValue(of: name, in: i, expecting: expected)
-        // A client removes empty objects by the same rules as the server, so even priorities must agree.
+        // The client's copy drops empty objects, and their priorities with them, as the server does. So the comparison
+        // includes priorities.
         #expect(
           clientValue == expected,
           "\(context): \(name.path) \(query) knows \(clientValue.text), not \(expected.text)")

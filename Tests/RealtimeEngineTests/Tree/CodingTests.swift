@@ -86,7 +86,7 @@ struct RealtimeRowTests {
     try await store.close()
   }
 
-  @Test("Rows of one registration are one operation; each row of earlier versions is an operation")
+  @Test("The rows of one onDisconnect request are one operation; each row of an earlier version is a separate operation")
   func registrations() async throws {
     let store = try MemoryStore()
     let database = try await store.database(named: "registered", history: .activeReadersOnly)

@@ -22,8 +22,8 @@ struct KeyOrderTests {
     try await RealtimeEngine(store: store, policy: OpenPolicy(), cacheBytes: 0).database(name)
   }
 
-  /// Returns keys of every kind: integers with and without leading zeros, push IDs, similar strings, and
-  /// strings with different byte and UTF-16 orders.
+  /// Returns a random key of one of many kinds: integers with and without leading zeros, push IDs, similar strings, and,
+  /// unless `isSimple`, strings whose UTF-16 order differs from their byte order.
   private static func key(_ generator: inout RandomNodes, isSimple: Bool) -> String {
     switch generator.below(isSimple ? 6 : 8) {
     case 0: "\(generator.below(120) - 20)"

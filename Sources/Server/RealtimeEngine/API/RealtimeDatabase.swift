@@ -26,7 +26,7 @@ package final class RealtimeDatabase: Sendable {
   let deferrals: DeferralRunner
   private let indexWaiters: IndexBuildWaiters
   private let expiryTimer: ExpiryTimer
-  /// The observation of the database's policies.
+  /// The subscription to changes of the database's policy, which lasts as long as this object.
   private let observation: PolicyObservation
   /// The open connections by session, including those that have not submitted anything yet.
   private let connections = Guarded<[String: ConnectionState]>([:])

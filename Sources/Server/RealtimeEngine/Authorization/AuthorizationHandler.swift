@@ -153,7 +153,7 @@ struct AuthorizationHandler: BatchHandler {
   ///
   /// - Parameters:
   ///   - changes: receives the changes that are sequenced later.
-  ///   - checkRunning: its error ends the decision.
+  ///   - checkRunning: called repeatedly. It throws once the server shuts down, which ends the decision.
   func decided(
     _ write: WriteDecision, _ changes: SequencedChanges, checkRunning: @escaping () throws -> Void
   ) throws -> DecidedWrite {

@@ -87,7 +87,7 @@ final class RecordedAnswers {
 
   /// - Parameters:
   ///   - dependsOnReplacedData: whether the value of the write depends on the data that it replaces.
-  ///   - checkRunning: called repeatedly during the decision; its error ends the decision.
+  ///   - checkRunning: called repeatedly. It throws once the server shuts down, which ends the decision.
   init(of request: WriteRequest, dependsOnReplacedData: Bool, checkRunning: @escaping () throws -> Void) {
     self.request = request
     self.dependsOnReplacedData = dependsOnReplacedData

@@ -227,7 +227,7 @@ final class OpenListens: @unchecked Sendable {
 
   private typealias Visit = (ListenIndexLocation, Path, Node?) throws -> Void
 
-  /// Visits the known locations at, above and below changes, each once. A location at or below a change is visited with
+  /// Visits the indexed locations at, above and below changes, each once. A location at or below a change is visited with
   /// its new value if that is in memory.
   private func visit(_ changes: [Change], _ body: Visit) rethrows {
     guard !changes.isEmpty else { return }

@@ -27,7 +27,7 @@ final class TreeAccessView: TreeView {
   private var derivedContents: [Path: Node.Content] = [:]
   /// The priorities of locations above changes, after the write.
   private var derivedPriorities: [Path: Priority?] = [:]
-  /// The children of locations above changes that the write concerns.
+  /// For locations above changes: the children that have a change at or below them.
   private var derivedChildren: [Path: ChangedChildren] = [:]
   /// The answers that the policy has read so far, for decisions about listens.
   private(set) var observations: [TreeObservation] = []
@@ -178,7 +178,8 @@ final class TreeAccessView: TreeView {
     let added = Array(changed.added(after: key, limit: limit))
     var kept: [ChildKey] = []
     var next = key
-    // The result is complete once enough of its keys are not after the last stored key that was read.
+    // The number of added keys up to the last stored key that was read. The result is complete once these and the kept
+    // keys reach the limit.
     var addedBefore = 0
     // Removed keys do not count. Growing pages skip many removed keys in few reads.
     var size = limit + 1
@@ -197,7 +198,7 @@ final class TreeAccessView: TreeView {
     return Array((kept + added).sorted().prefix(limit))
   }
 
-  /// The children of a location above changes that the write concerns.
+  /// The children of a location that have a change at or below them.
   private func changedChildren(
     _ path: Path, _ below: ArraySlice<(path: Path, value: Node)>
   ) -> ChangedChildren {

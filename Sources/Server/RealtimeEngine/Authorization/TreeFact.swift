@@ -7,7 +7,7 @@
 import Access
 import RealtimeModel
 
-/// A question about one location of the tree.
+/// A fact about one location that a policy can read, as a question whose answer may change.
 enum TreeFact: Hashable, Sendable {
   /// The leaf, or whether the location has children.
   case content

@@ -81,9 +81,10 @@ struct DecidedWrite: Sendable {
   /// The questions whose answers earlier changes may have changed; nil if they are too many or not known.
   private var questions: Set<TreeQuestion>? = []
 
-  /// Maximum number of questions that a batch asks again.
+  /// Maximum number of questions whose answers a batch reads again.
   private static let maximumQuestions = 256
-  /// Maximum number of changes that a batch compares with the questions. The background job leaves fewer.
+  /// Maximum number of changes that a batch compares with the questions. The background job has compared all earlier
+  /// changes.
   private static let maximumChangesInBatch = 4_096
 
   init(
@@ -155,7 +156,7 @@ final class SequencedChanges: ChangeObserver {
     }
   }
 
-  /// Ignores further changes that a decision does not depend on.
+  /// Ignores later changes that a decision does not depend on.
   func filter(by dependencies: DecisionDependencies) {
     state.withLock { if !$0.isSpoiled { $0.dependencies = dependencies } }
   }

@@ -104,6 +104,7 @@ final class Cleaner: Sendable {
     for continuation in waiting { continuation.resume() }
   }
 
+  /// Returns whether `wake()` was called since the last pass, so that another pass has to follow. Ends the run otherwise.
   private func consumeWake() -> Bool {
     state.withLock { state in
       let continues = state.hasWork && !state.isStopped

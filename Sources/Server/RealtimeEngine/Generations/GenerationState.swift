@@ -12,7 +12,7 @@ final class GenerationState: @unchecked Sendable {
   let limits: StagingLimits
   /// The generations of durable states, for reads off the executor.
   let durable = DurableGenerations()
-  /// The last commit that requested generation numbers, and how many it has requested.
+  /// The last commit that got generation numbers, and how many it has got.
   private var assigned: (version: UInt64, count: UInt64) = (0, 0)
 
   init(_ limits: StagingLimits) { self.limits = limits }
@@ -66,7 +66,7 @@ final class DurableGenerations: Sendable {
 
   private let state = Guarded(State())
 
-  /// Makes reads look for generations from now on.
+  /// Makes all later reads look up the generations.
   func enableLookup() { state.withLock { $0.mayHaveGenerations = true } }
 
   /// Returns a view of a durable state in which all rows have the keys of the tree.

@@ -79,8 +79,8 @@ struct InitialListenData {
       let hashMatches = node.matches(hash: hash, hashingAtMost: maximumHashedBytes)
     else { return .all }
     if hashMatches { return .nothing }
-    // The hashes differ. If no range differs, the client's compound hash lacks a priority, and the client
-    // gets the value.
+    // The hashes of the complete values differ. If no range differs, only a priority that the compound hash does not
+    // cover can differ, and the client gets the complete value.
     guard node.estimatedSize <= maximumComparedBytes, let compound = listen.compoundHash,
       let ranges = node.rangeMerges(against: compound), !ranges.isEmpty
     else { return .all }

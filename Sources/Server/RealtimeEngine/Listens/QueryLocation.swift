@@ -30,8 +30,8 @@ struct QueryLocation {
     if isPartial, prepared.isPartial {
       location.insertVisible(node)
     } else if isPartial {
-      // The earlier windows may lack children, because an order's rows were no longer available. The complete
-      // value adds them.
+      // The existing windows may lack children that could no longer be read from rows (see `RowWindowHandler`). The
+      // complete value adds them.
       replace(by: node, notify)
     }
     listeners[listener.query, default: []].add(listener)

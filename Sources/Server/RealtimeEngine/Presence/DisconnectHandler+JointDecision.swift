@@ -10,7 +10,7 @@ extension DisconnectHandler {
   /// Maximum bytes of values that are decided again because the operations of a session are denied together.
   static let maximumJointBytes = 16 << 20
 
-  /// The values of the operations that are still permitted, with their server values.
+  /// The values of the operations that are still permitted, with their server values resolved.
   func permittedValues(of registered: DisconnectRows) throws -> [(path: Path, value: Node)] {
     var permitted: [[(path: Path, value: Node)]] = []
     for operation in registered.operations {

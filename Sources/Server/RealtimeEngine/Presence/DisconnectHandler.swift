@@ -50,7 +50,7 @@ struct DisconnectHandler: BatchHandler {
     journal.change(connection, \.registeredCaller, to: caller)
   }
 
-  /// Stores nobody as the caller of ended sessions.
+  /// Replaces the stored callers of ended sessions by nobody.
   func replaceCallersByNobody(of sessions: [String]) throws {
     let writer = try batch.requireWriter()
     for session in sessions {

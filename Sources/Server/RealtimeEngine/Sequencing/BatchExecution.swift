@@ -4,7 +4,7 @@
 // The batch passes each operation to the handler of its action. It gives the handlers the tree, the access
 // checks and the writer.
 //
-// Invariant: each operation is answered once, or deferred, or ignored because its session has ended.
+// Invariant: each operation is answered once, or deferred, or ignored because its session or connection has ended.
 
 import Access
 import OrderedStore
@@ -46,8 +46,8 @@ final class BatchExecution {
   /// The work that the canary ruleset may spend. It is separate, so that the canary does not use up the work of the
   /// rules in force.
   private(set) lazy var canaryWork = DecisionWork(steps: executor.generations.limits.decisionSteps)
-  /// The numbers of decisions about the current operation: in earlier batches, and in this batch. A decision
-  /// that repeats an earlier one is not counted for the coverage of rules.
+  /// The numbers of decisions about the current operation: in earlier batches, and in this batch. The coverage report of
+  /// the rules does not count a decision that repeats an earlier one.
   var decisionCount = (before: 0, now: 0)
   /// Number of listens that were authorized again for changed callers.
   private(set) var reauthorizedListens = 0

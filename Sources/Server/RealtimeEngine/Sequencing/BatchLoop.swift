@@ -34,8 +34,8 @@ struct BatchLoop: Sendable {
   /// sequenced. A higher maximum would only make batches smaller (decision 0009).
   static let maximumInFlight = 3
 
-  /// Batches heavier than this number of bytes leave memory as soon as they are durable. Lighter ones stay
-  /// until the next batch starts.
+  /// A batch heavier than this number of bytes wakes the loop when it is durable, so that the loop releases its memory.
+  /// Lighter batches are released when the next batch starts.
   private static let minimumHeavyBytes = 64 << 10
 
   let queue: OperationQueue

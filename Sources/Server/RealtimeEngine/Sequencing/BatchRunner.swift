@@ -167,7 +167,8 @@ struct BatchRunner: Sendable {
     }
   }
 
-  /// Runs a rejected batch in a way that the store accepts, or fails it.
+  /// Runs the operations of a failed batch again: each half of several operations as a separate batch, and the end of a
+  /// session that exceeds the limit of a commit in several commits. Answers all others without a writer.
   private func runAgain(_ operations: [RealtimeOperation], after error: any Error) async -> [FanOutStep] {
     if operations.count > 1, !error.isUnavailable {
       // One operation may exceed the limit of a commit. Halving the batch isolates that operation.
@@ -239,7 +240,7 @@ struct BatchRunner: Sendable {
     } catch { throw RealtimeError(storeError: error) }
   }
 
-  /// Stores nobody as the caller of the sessions whose callers' credentials are revoked.
+  /// Replaces the stored caller of each session by nobody if the caller's credentials are revoked.
   private func replaceRevokedCallers(of sessions: [String]) async throws {
     let callers = try await store.read(at: nil) { view in
       try sessions.map { ($0, try DisconnectRows(session: $0, in: view).caller) }

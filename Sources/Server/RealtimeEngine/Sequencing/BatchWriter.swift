@@ -56,7 +56,7 @@ final class BatchWriter: SequencedTransaction {
     try priorities.mark(parent, .children, in: base)
   }
 
-  /// Records that the tree is empty, so that it has no priorities.
+  /// Records that no location has a priority, because the tree is empty.
   func recordNoPriorities() throws { try priorities.recordNone(in: base) }
 
   func clear(_ key: [UInt8]) throws {

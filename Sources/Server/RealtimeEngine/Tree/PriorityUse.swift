@@ -4,7 +4,7 @@
 // Most databases have no priorities. Where no child has one, the default order of queries, by priority,
 // equals the order by key. A query's window is then read from the tree's rows in key order.
 //
-//   'p'          exists while the rows below are complete: from the time when the tree was empty
+//   'p'          exists if the rows 'q' are complete: a write to the empty tree creates it
 //   'q' + path 0x00: a child of this location has, or had, a priority; 0x01: any location below it has, or had
 //
 // Invariant: while 'p' exists, each commit that adds a priority to the tree also writes the row 'q' of its

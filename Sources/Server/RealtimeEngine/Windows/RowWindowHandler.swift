@@ -197,8 +197,8 @@ struct RowWindowHandler: BatchHandler {
     if executor.windows.beginReadingFullValue(path, journal) { executor.events.rowWindowsEnded(path) }
   }
 
-  /// Passes a location's complete value to the fan-out stage and ends its row windows. Ends its filtered
-  /// listens instead if the value is too large.
+  /// Passes a location's complete value to the fan-out stage and ends its row windows. If the value is too large, ends
+  /// its filtered listens instead.
   func switchToFullValue(_ path: Path, for operation: RealtimeOperation) throws {
     guard executor.windows[path]?.isReadingFullValue == true else { return }
     do {
