@@ -33,12 +33,12 @@ package struct RealtimeAuthentication: Sendable {
     RealtimeAuthentication(verifier, rejectsEarly: true)
   }
 
-  /// Whether `refusal(of:)` may return an error.
-  var mayRefuse: Bool { verifier == nil || rejectsEarly }
+  /// Whether `rejection(of:)` may return an error.
+  var mayReject: Bool { verifier == nil || rejectsEarly }
 
   /// Returns the error for a request with a given credential if this port rejects such requests independent
   /// of their contents; nil otherwise.
-  func refusal(of credential: String?) -> RealtimeError? {
+  func rejection(of credential: String?) -> RealtimeError? {
     guard verifier != nil else { return credential == nil ? .permissionDenied : Self.invalidToken }
     guard rejectsEarly, credential != nil else { return nil }
     do throws(RealtimeError) { _ = try caller(credential: credential) } catch { return error }

@@ -36,7 +36,8 @@ struct BusyConnectionTests {
     }
   }
 
-  @Test("If a connection with many listens queues several caller changes, a write of another connection waits for one")
+  @Test(
+    "If a connection with many listens queues caller changes, a write of another connection waits for one")
   func reauthorization() async throws {
     let (engine, policy) = (GatedEngine(), RecordingPolicy())
     let store = try EngineStore(engine, StoreOptions())

@@ -86,7 +86,8 @@ struct RealtimeRowTests {
     try await store.close()
   }
 
-  @Test("The rows of one onDisconnect request are one operation; each row of an earlier version is a separate operation")
+  @Test(
+    "The rows of one onDisconnect request are one operation; each row of earlier versions is a separate one")
   func registrations() async throws {
     let store = try MemoryStore()
     let database = try await store.database(named: "registered", history: .activeReadersOnly)

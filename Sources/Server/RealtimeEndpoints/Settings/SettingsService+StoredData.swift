@@ -51,8 +51,8 @@ extension SettingsService {
       return ok(warnings: [])
     case .triggers:
       try await database.add(try Self.trigger(Self.object(body)), as: caller)
-      warn(RealtimeEndpoint.unrunFunctions, database)
-      return ok(warnings: [RealtimeEndpoint.unrunFunctions])
+      warn(RealtimeEndpoint.functionsNotRunWarning, database)
+      return ok(warnings: [RealtimeEndpoint.functionsNotRunWarning])
     case .ruleset: throw RESTError(.methodNotAllowed, "A ruleset stays as it is.")
     }
   }
@@ -108,7 +108,7 @@ extension SettingsService {
 
 extension RealtimeEndpoint {
   /// The warning about functions.
-  static let unrunFunctions =
+  static let functionsNotRunWarning =
     "The function trigger is kept and nothing runs it: this version of the server calls no functions."
 }
 
