@@ -13,8 +13,8 @@ import RealtimeModel
 package struct RealtimeAuthentication: Sendable {
   /// Verifies credentials; nil to reject every caller.
   private let verifier: (any CredentialVerifier)?
-  /// Whether a request with an invalid credential is rejected before its other errors and its body. The emulator reports
-  /// other errors first.
+  /// Whether an invalid credential is reported before other errors of the request, and before its body is read. The
+  /// emulator reports other errors first.
   private let rejectsEarly: Bool
 
   private init(_ verifier: (any CredentialVerifier)?, rejectsEarly: Bool = false) {

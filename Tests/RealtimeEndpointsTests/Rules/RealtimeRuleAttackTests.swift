@@ -1,4 +1,5 @@
-// Attacks on the rules of the Realtime Database by class, over all transports of a real server. None succeeds.
+// Tests attacks of many kinds on the rules of the Realtime Database, over all transports of a real server. None may
+// succeed.
 
 import Testing
 

@@ -23,8 +23,8 @@ struct BatchQueue: Sendable {
     bytes += message.readableBytes
   }
 
-  /// Returns the next batch as a script that calls the client's function. It contains the messages that fit
-  /// into `limit` bytes, but at least one if any is queued.
+  /// Removes the first messages that fit into `limit` bytes, but at least one if any is queued. Returns them as
+  /// a batch: a script that calls the client's function.
   mutating func nextBatch(limit: Int) -> ByteBuffer {
     var script = ByteBuffer()
     script.writeString("pRTLPCB(\(next),[")

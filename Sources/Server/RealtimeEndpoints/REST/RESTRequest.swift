@@ -267,8 +267,8 @@ struct RESTRequest: Sendable {
     }
   }
 
-  /// Returns the ETags of a header. An empty ETag matches no value. It is not ignored, because the write
-  /// would then run without its condition.
+  /// Returns the ETags of a header. Rejects an empty ETag: if it were ignored, the write would run without its
+  /// condition.
   private static func tags(_ head: HTTPRequestHead, _ name: String) throws(RESTError) -> [String] {
     let tags = head.headers[canonicalForm: name].map(unquoted)
     guard !tags.contains(""), !tags.isEmpty || !head.headers.contains(name: name) else {

@@ -107,6 +107,7 @@ extension RealtimeSession {
     }
   }
 
+  /// Whether a write is within the size limit. Responds with an error if it is not.
   private func acceptsSize(_ size: Int, _ number: Int64) -> Bool {
     if size <= endpoint.limits.data.socketWriteBytes { return true }
     reply(ServerResponse(number, .writeTooBig).json())

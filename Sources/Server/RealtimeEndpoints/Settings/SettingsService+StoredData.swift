@@ -1,5 +1,4 @@
-// The part of the settings service for rulesets, their labels, and function triggers. Administrators and the
-// Firebase CLI use it.
+// Serves rulesets, their labels and function triggers, which administrators and the Firebase CLI read and change.
 
 import Access
 import FirestoreModel
@@ -107,7 +106,7 @@ extension SettingsService {
 }
 
 extension RealtimeEndpoint {
-  /// The warning about functions.
+  /// The warning that registered functions are never executed.
   static let functionsNotRunWarning =
     "The function trigger is kept and nothing runs it: this version of the server calls no functions."
 }

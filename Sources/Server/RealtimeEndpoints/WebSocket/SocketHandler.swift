@@ -338,7 +338,7 @@ final class SocketHandler: ChannelDuplexHandler {
     let grace = lingerTimeout
     written.futureResult.whenComplete { _ in
       // A lingering close lets a client that is still sending read the reason. Code 1000 follows a close by
-      // the client or the end of its session, so no reason must be delivered.
+      // the client or the end of its session, so the client needs no reason.
       if code == 1000 { channel.close(promise: nil) } else { channel.closeLingering(grace) }
     }
   }
