@@ -40,9 +40,9 @@ struct ClientModel {
       if let inside = change.path.relative(to: path) { relative.append((inside, change.value)) }
     }
     let before = node
-    for isThere in [true, false] {
+    for hadValue in [true, false] {
       for key in Set(relative.compactMap(\.path.first)).sorted(by: isBefore) {
-        guard !before.child(key).isEmpty == isThere else { continue }
+        guard !before.child(key).isEmpty == hadValue else { continue }
         let inside = relative.filter { $0.path.first == key }.map { ($0.path.droppingFirst, $0.value) }
         if key.isPriority {
           node = node.setting(Path(keys: [key]), to: inside.last?.1 ?? .empty)

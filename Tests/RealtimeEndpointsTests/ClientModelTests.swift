@@ -94,7 +94,7 @@ struct ClientModelTests {
   }
 
   @Test(
-    "A slow client shows only existing states when a child replaces a leaf and then another value the child"
+    "A slow client shows only existing states when a leaf gets a child that then moves next to the leaf"
   )
   func removedLeafWithNewChild() async throws {
     let engine = RealtimeEngine(store: try MemoryStore(), policy: OpenPolicy())

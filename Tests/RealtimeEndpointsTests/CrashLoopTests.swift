@@ -69,8 +69,8 @@ struct CrashLoopTests {
       if found == nil { try await Task.sleep(for: .milliseconds(10)) }
     }
     let tree = try #require(found, "\(context): the server does not answer")
-    let known = log.known
-    for (path, value) in known.written {
+    let recorded = log.recorded
+    for (path, value) in recorded.written {
       #expect(tree.descendant(Path(path)) == .leaf(.int(value)), "\(context): \(path) was acknowledged")
     }
     tree.child("log").forEachChild { client, entries in
@@ -81,14 +81,14 @@ struct CrashLoopTests {
         "\(context): \(client.text) counts \(String(describing: count))")
       return true
     }
-    for session in known.registered {
+    for session in recorded.registered {
       #expect(
         tree.child("ends").child(ChildKey(session)) == .leaf(.int(1)),
         "\(context): the end of \(session) was registered")
     }
     tree.child("ends").forEachChild { session, count in
       #expect(
-        count == .leaf(.int(1)) && known.requested.contains(session.text),
+        count == .leaf(.int(1)) && recorded.requested.contains(session.text),
         "\(context): \(session.text) ended \(count)")
       return true
     }
@@ -107,7 +107,7 @@ struct CrashLoopTests {
 
 /// The clients' acknowledgements and requests.
 private final class AcknowledgementLog: Sendable {
-  struct Known {
+  struct Recorded {
     /// Acknowledged writes.
     var written: [String: Int64] = [:]
     /// Sessions with an acknowledged onDisconnect operation, and all sessions that requested one.
@@ -115,9 +115,9 @@ private final class AcknowledgementLog: Sendable {
     var requested: Set<String> = []
   }
 
-  private let state = NIOLockedValueBox(Known())
+  private let state = NIOLockedValueBox(Recorded())
 
-  var known: Known { state.withLockedValue { $0 } }
+  var recorded: Recorded { state.withLockedValue { $0 } }
   var acknowledged: Int { state.withLockedValue { $0.written.count } }
   var sessions: Int { state.withLockedValue { $0.registered.count } }
 

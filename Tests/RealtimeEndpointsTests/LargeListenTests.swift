@@ -168,7 +168,7 @@ struct LargeListenTests {
       return
     }
     let (ended, active) = (listens.remove(a), listens.remove(b))
-    #expect(left == nil && stays != nil)
+    #expect(ended == nil && active != nil)
   }
 
   @Test("the listens found for a change equal those found by comparing every path with every listen")

@@ -74,7 +74,7 @@ struct LargePushTests {
     let loop = MultiThreadedEventLoopGroup.singleton.next()
     let group = LoopSinkGroup(loop)
     let received = Mailbox<String>(loop)
-    let held = try await loop.submit { BoundReceiver(Receiver(received, loop), group) }.get()
+    let boundReceiver = try await loop.submit { BoundReceiver(Receiver(received, loop), group) }.get()
     var random = SystemRandomNumberGenerator()
     var next = 0
     while next < 2000 {
@@ -85,16 +85,17 @@ struct LargePushTests {
             .set(.leaf(.string(String(repeating: "x", count: Bool.random(using: &random) ? 200 : 1))))))
       }
       next += outputs.count
-      group.deliver([RealtimeDelivery(sink: held.sink, outputs: outputs)])
+      group.deliver([RealtimeDelivery(sink: boundReceiver.sink, outputs: outputs)])
     }
     for index in 0..<next { #expect(try await received.next() == "\(index)") }
-    let onLoop = try await loop.submit { held.receiver.value.encodedOnLoop.withLockedValue { $0 } }.get()
+    let onLoop = try await loop.submit { boundReceiver.receiver.value.encodedOnLoop.withLockedValue { $0 } }
+      .get()
     #expect(onLoop == 0)
     // A closed connection receives nothing, not even a push whose encoding had already begun.
     let late = RealtimePush("late", .set(.leaf(.string(String(repeating: "x", count: 1000)))))
     try await loop.submit {
-      held.sink.receive([.push(late), .push(RealtimePush("later", .set(.empty)))])
-      held.sink.detach()
+      boundReceiver.sink.receive([.push(late), .push(RealtimePush("later", .set(.empty)))])
+      boundReceiver.sink.detach()
     }.get()
     // Pushes are encoded one after the other. When this later push for another connection arrives, the first
     // one has been encoded.

@@ -261,7 +261,7 @@ public final class HearthServer: Sendable {
       if rules.isEmpty, configuration.emulator {
         log.notice("databases of Cloud Firestore without security rules allow every request")
       }
-      do { try await realtime.engine.findRules() } catch {
+      do { try await realtime.engine.findRestrictedNamespaces() } catch {
         throw HearthError("The rules of the databases cannot be read: \(error)")
       }
       try await databaseRules.publish(on: realtime.engine)

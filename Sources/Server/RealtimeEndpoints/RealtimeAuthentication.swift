@@ -13,8 +13,8 @@ import RealtimeModel
 package struct RealtimeAuthentication: Sendable {
   /// Verifies credentials; nil to reject every caller.
   private let verifier: (any CredentialVerifier)?
-  /// Whether a request with an invalid credential is rejected before its other errors and its body. The emulator reports
-  /// other errors first.
+  /// Whether an invalid credential is reported before other errors of the request, and before its body is read. The
+  /// emulator reports other errors first.
   private let rejectsEarly: Bool
 
   private init(_ verifier: (any CredentialVerifier)?, rejectsEarly: Bool = false) {
@@ -33,12 +33,12 @@ package struct RealtimeAuthentication: Sendable {
     RealtimeAuthentication(verifier, rejectsEarly: true)
   }
 
-  /// Whether `refusal(of:)` may return an error.
-  var mayRefuse: Bool { verifier == nil || rejectsEarly }
+  /// Whether `rejection(of:)` may return an error.
+  var mayReject: Bool { verifier == nil || rejectsEarly }
 
   /// Returns the error for a request with a given credential if this port rejects such requests independent
   /// of their contents; nil otherwise.
-  func refusal(of credential: String?) -> RealtimeError? {
+  func rejection(of credential: String?) -> RealtimeError? {
     guard verifier != nil else { return credential == nil ? .permissionDenied : Self.invalidToken }
     guard rejectsEarly, credential != nil else { return nil }
     do throws(RealtimeError) { _ = try caller(credential: credential) } catch { return error }

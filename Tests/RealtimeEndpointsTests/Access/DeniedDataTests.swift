@@ -18,8 +18,8 @@ import Testing
 
 @Suite("Denied data on every transport", .timeLimit(.minutes(10)))
 struct DeniedDataTests {
-  private static let programs = number("HEARTH_REPLAY_PROGRAMS").map { max(1, $0 / 4) } ?? 6
-  private static let first = number("HEARTH_REPLAY_SEED") ?? 0
+  private static let programCount = number("HEARTH_REPLAY_PROGRAMS").map { max(1, $0 / 4) } ?? 6
+  private static let firstSeed = number("HEARTH_REPLAY_SEED") ?? 0
 
   private static func number(_ name: String) -> Int? {
     ProcessInfo.processInfo.environment[name].flatMap { Int($0) }.flatMap { $0 < 0 ? nil : $0 }
@@ -27,7 +27,7 @@ struct DeniedDataTests {
 
   @Test(
     "No answer, push or event shows a value that is secret to its client",
-    arguments: first..<(first + programs))
+    arguments: firstSeed..<(firstSeed + programCount))
   func program(seed: Int) async throws {
     let users = ["", "u1", "u2"]
     try await RealtimeTestServer.run(authentication: .verifying(ExpiringTokens(now: SystemTime.milliseconds)))

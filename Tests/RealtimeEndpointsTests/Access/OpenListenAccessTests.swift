@@ -52,7 +52,7 @@ struct OpenListenAccessTests {
       _ = try await database.set("u1/a", to: .leaf(.int(2)), as: .administrator)
       #expect(
         try await socket.next() == #"{"a":"ac","b":{"s":"expired_token","d":"Auth token is expired."}}"#)
-      // This policy allows reads to everybody, so the listen continues for nobody.
+      // This policy allows everyone to read `u1/a`, so the listen continues without credentials.
       #expect(try await socket.next() == #"{"a":"d","b":{"p":"u1/a","d":2}}"#)
       try await socket.play(
         [#"{"r":4,"a":"auth","b":{"cred":"u1.1700000010"}}"#],

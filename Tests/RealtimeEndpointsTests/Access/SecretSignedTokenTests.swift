@@ -62,7 +62,7 @@ struct SecretSignedTokenTests {
     }
   }
 
-  @Test("The data of a token are auth in rules, over REST")
+  @Test("Over REST, `auth` in rules has the data of the token")
   func rest() async throws {
     try await serve { server in
       func get(_ path: String, _ token: String) async throws -> String {

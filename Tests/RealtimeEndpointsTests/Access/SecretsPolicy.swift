@@ -45,14 +45,14 @@ final class SecretsPolicy: AccessPolicy {
     let user = principal.user?.id ?? ""
     if operation.paths.allSatisfy({ $0.first?.text == "none" }) { return .allowed }
     let isAllowed = operation.paths.allSatisfy { path in
-      isLucky(user, path, isWrite: operation.changesData)
+      isRandomlyAllowed(user, path, isWrite: operation.changesData)
         && (operation.changesData || mayShow(path, to: user))
     }
     return isAllowed ? .allowed : .deny(reason: "test")
   }
 
   /// A random decision that is always the same for this policy, user and path.
-  private func isLucky(_ user: String, _ path: Path, isWrite: Bool) -> Bool {
+  private func isRandomlyAllowed(_ user: String, _ path: Path, isWrite: Bool) -> Bool {
     var hash = UInt64(number) &* 0x9E37_79B9_7F4A_7C15 &+ (isWrite ? 1 : 0)
     for byte in (user + "/" + path.dataPath.description).utf8 {
       hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01B3

@@ -58,9 +58,13 @@ struct LongPollUpgradeTests {
       var calls: [ScriptCall] = []
       let target = "/.lp?id=\(client.id)&pw=\(client.password)&ns=demo&ser="
       try await withThrowingTaskGroup(of: [ScriptCall].self) { group in
-        var running = 0
+        var inFlightCount = 0
         for (serial, segment) in segments.enumerated() {
-          if running == 2, let done = try await group.next() { calls += done } else { running += 1 }
+          if inFlightCount == 2, let done = try await group.next() {
+            calls += done
+          } else {
+            inFlightCount += 1
+          }
           group.addTask { try await LongPollClient.get(server, target + String(1000 + serial) + segment) }
         }
         while let done = try await group.next() { calls += done }

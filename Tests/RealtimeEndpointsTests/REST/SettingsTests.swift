@@ -240,8 +240,8 @@ struct SettingsTests {
       _ = try await database.setRulesetLabels(RulesetLabels(canary: first), as: .administrator)
       let second = try await database.addRuleset(rules, as: .administrator)
       for _ in 0..<64 { _ = try await database.addRuleset(rules, as: .administrator) }
-      let left = try await database.rulesets(as: .administrator)
-      #expect(left.count == 64 && left.first?.id == first)
+      let remaining = try await database.rulesets(as: .administrator)
+      #expect(remaining.count == 64 && remaining.first?.id == first)
       #expect(try await database.ruleset(second, as: .administrator) == nil)
     }
   }

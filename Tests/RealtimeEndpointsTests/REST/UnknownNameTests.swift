@@ -152,40 +152,40 @@ struct UnknownNameTests {
   func production() async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
-    let running = try await FirestoreTestServer.start(.directory(directory)) { $0.emulator = false }
+    let testServer = try await FirestoreTestServer.start(.directory(directory)) { $0.emulator = false }
     for index in 0..<(Self.count / 4) {
       let metadata = index % 2 == 0 ? [] : [("authorization", "Bearer owner")]
       var get = Google_Firestore_V1_GetDocumentRequest()
       get.name = "projects/p\(index)/databases/d\(index)/documents/a/b"
       await #expect(throws: GRPCStatus.self) {
         _ =
-          try await running.client.unary("GetDocument", get, metadata: metadata)
+          try await testServer.client.unary("GetDocument", get, metadata: metadata)
           as Google_Firestore_V1_Document
       }
       var commit = Google_Firestore_V1_CommitRequest()
       commit.database = "projects/c\(index)/databases/d"
       await #expect(throws: GRPCStatus.self) {
         _ =
-          try await running.client.unary("Commit", commit, metadata: metadata)
+          try await testServer.client.unary("Commit", commit, metadata: metadata)
           as Google_Firestore_V1_CommitResponse
       }
       var listen = Google_Firestore_V1_ListenRequest()
       listen.database = "projects/l\(index)/databases/d"
       listen.addTarget.documents.documents = [listen.database + "/documents/a/b"]
-      let call = try await running.client.open("Listen", metadata: metadata)
+      let call = try await testServer.client.open("Listen", metadata: metadata)
       // The server may reject the call because of its headers before the client sends the message.
       try? await call.send(listen, endStream: true)
       // A database that does not exist has no rules that could require credentials.
       #expect(try await call.status().code == (metadata.isEmpty ? .notFound : .unauthenticated))
     }
-    let rest = try await RawClient.connect(running.server.databasePort ?? 0)
+    let rest = try await RawClient.connect(testServer.server.databasePort ?? 0)
     for index in 0..<100 {
       try await rest.send(
         "PUT /a.json?ns=n\(index) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n1")
       #expect(try await rest.read(through: "}\n").hasPrefix("HTTP/1.1 401 "))
     }
     await rest.close()
-    await running.stop()
+    await testServer.stop()
     let store = try await EmbeddedStore.open(directory: directory)
     let requested = ["/projects/p", "/projects/c", "/projects/l", "realtime/n"]
     let names = try await store.databaseNames()

@@ -149,7 +149,8 @@ struct LargeDecisionTests {
     }
   }
 
-  @Test("The rules in force at a write's execution decide it, even if earlier rules did in the background")
+  @Test(
+    "A write is decided by the rules in force at its execution, even if earlier rules decided it before")
   func newRules() async throws {
     try await RealtimeTestServer.run(staging: .backgroundDecisions) { server in
       let rules = [

@@ -1,4 +1,5 @@
-// Attacks on the rules of the Realtime Database by class, over all transports of a real server. None succeeds.
+// Tests attacks of many kinds on the rules of the Realtime Database, over all transports of a real server. None may
+// succeed.
 
 import Testing
 
@@ -67,19 +68,19 @@ struct RealtimeRuleAttackTests {
   @Test("The attack player detects requests that succeed")
   func controls() async throws {
     let controls: [RuleAttack] = [
-      RuleAttack("", "own value", absent: ["ann"], .rest("GET", "/users/u1.json?NS")),
+      RuleAttack("", "own value", secrets: ["ann"], .rest("GET", "/users/u1.json?NS")),
       RuleAttack("", "own write", .rest("PUT", "/users/u1/age.json?NS", "31")),
-      RuleAttack("", "own socket", absent: ["ann"], .send("q", #"{"p":"/users/u1","h":""}"#)),
+      RuleAttack("", "own socket", secrets: ["ann"], .send("q", #"{"p":"/users/u1","h":""}"#)),
       RuleAttack("", "own write at the end", .send("o", #"{"p":"/open/x","d":2}"#), .close),
-      RuleAttack("", "own stream", absent: ["ann"], .stream("/users/u1.json?NS")),
+      RuleAttack("", "own stream", secrets: ["ann"], .stream("/users/u1.json?NS")),
       RuleAttack("", "stale tag", .rest("PUT", "/open.json?NS", "1", ["If-Match: wrong"])),
       RuleAttack("", "right tag", .rest("GET", "/open.json?NS", nil, ["If-None-Match: RIGHT"])),
       RuleAttack("", "stale hash", .send("p", #"{"p":"/open","d":1,"h":"wrong"}"#)),
       RuleAttack(
-        "", "permitted query", absent: ["o1"],
+        "", "permitted query", secrets: ["o1"],
         .rest("GET", #"/list.json?NS&orderBy=%22owner%22&equalTo=%22u1%22&limitToFirst=10"#)),
       RuleAttack(
-        "", "room of two users", user: "u2", absent: ["topsecret6"], .rest("GET", "/rooms/r1.json?NS")),
+        "", "room of two users", user: "u2", secrets: ["topsecret6"], .rest("GET", "/rooms/r1.json?NS")),
     ]
     try await RealtimeTestServer.run { server in
       for (number, control) in controls.enumerated() {

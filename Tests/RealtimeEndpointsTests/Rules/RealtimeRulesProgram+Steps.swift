@@ -12,14 +12,14 @@ import Testing
 @testable import RealtimeEngine
 
 extension RealtimeRulesProgram {
-  private mutating func session() -> Int { random.below(sessions.count) }
+  private mutating func randomSession() -> Int { random.below(sessions.count) }
 
   private func absolute(_ path: [String]) -> JSONValue { .string("/" + path.joined(separator: "/")) }
 
   // MARK: Reading
 
   mutating func listen() async throws {
-    let index = session()
+    let index = randomSession()
     var listen = Reading(path: random.path(), query: random.query())
     guard !sessions[index].listens.contains(where: { $0.path.units == listen.path.units }) else { return }
     var body: JSONObject = ["p": absolute(listen.path), "h": .string("")]
@@ -34,7 +34,7 @@ extension RealtimeRulesProgram {
   }
 
   mutating func unlisten() async throws {
-    let index = session()
+    let index = randomSession()
     guard let listen = sessions[index].listens.popLast() else { return }
     var body: JSONObject = ["p": absolute(listen.path)]
     if let tag = listen.tag {
@@ -45,7 +45,7 @@ extension RealtimeRulesProgram {
   }
 
   mutating func get() async throws {
-    let index = session()
+    let index = randomSession()
     let reading = Reading(path: random.path(), query: random.query())
     let body: JSONObject = ["p": absolute(reading.path), "q": .object(reading.query.fields)]
     let status = try await request(index, "g", body, showing: reading)
@@ -56,13 +56,13 @@ extension RealtimeRulesProgram {
   // MARK: Writing
 
   mutating func set() async throws {
-    let index = session()
+    let index = randomSession()
     let first = markerCount
     var path = random.path()
     if path.isEmpty, random.below(4) > 0 { path = ["a"] }
     if random.below(12) == 0 { path.append(".priority") }
     let value = path.last == ".priority" ? JSONValue.int(Int64(random.below(3))) : value(at: path, by: index)
-    let (tree, expected) = write([Change(path: path, value: value)], users[index])
+    let (tree, expected) = predictWrite([Change(path: path, value: value)], users[index])
     // The write's events for its own session are delivered before the response.
     if expected { commit(tree, markersFrom: first) }
     let status = try await request(index, "p", ["p": absolute(path), "d": value])
@@ -88,24 +88,24 @@ extension RealtimeRulesProgram {
   }
 
   mutating func update() async throws {
-    let index = session()
+    let index = randomSession()
     let first = markerCount
     let changes = changes(by: index)
     guard !changes.isEmpty else { return }
-    let (tree, expected) = write(changes, users[index])
+    let (tree, expected) = predictWrite(changes, users[index])
     if expected { commit(tree, markersFrom: first) }
     let status = try await request(index, "m", ["p": .string("/"), "d": .object(body(changes))])
     expect(status == "ok", expected, "update \(body(changes)): \(status)")
   }
 
   mutating func transact() async throws {
-    let index = session()
+    let index = randomSession()
     let first = markerCount
     let path = random.path()
     let value = value(at: path, by: index)
     let isMatching = random.below(2) == 0
     let stored = try await database.get(Path(keys: path.map { ChildKey($0) }), as: .administrator)
-    let (tree, isWritable) = write([Change(path: path, value: value)], users[index])
+    let (tree, isWritable) = predictWrite([Change(path: path, value: value)], users[index])
     let expected = isWritable && mayRead(Reading(path: path), users[index], in: state)
     if expected, isMatching { commit(tree, markersFrom: first) }
     let status = try await request(
@@ -121,16 +121,16 @@ extension RealtimeRulesProgram {
 
   /// Registers an onDisconnect write, sometimes replaces the rules, and closes the session.
   mutating func disconnect() async throws {
-    let index = session()
+    let index = randomSession()
     guard case .socket = sessions[index].client.transport else { return }
     let first = markerCount
     let path = random.path()
     let change = Change(path: path, value: value(at: path, by: index))
     let status = try await request(index, "o", ["p": absolute(path), "d": change.value])
-    let isRegistered = write([change], users[index]).isAllowed
+    let isRegistered = predictWrite([change], users[index]).isAllowed
     expect(status == "ok", isRegistered, "onDisconnect at \(path): \(status)")
     if random.below(2) == 0 { try await replaceRules() }
-    let (tree, isPerformed) = write([change], users[index])
+    let (tree, isPerformed) = predictWrite([change], users[index])
     if isRegistered, isPerformed { commit(tree, markersFrom: first) }
     await sessions[index].client.close()
     database.takeOver(session: sessions[index].client.name)
@@ -194,7 +194,7 @@ extension RealtimeRulesProgram {
     let isUpdate = !changes.isEmpty
     let path = isUpdate ? [] : random.path()
     if !isUpdate { changes = [Change(path: path, value: value(at: path, by: author))] }
-    var (tree, expected) = write(changes, auth)
+    var (tree, expected) = predictWrite(changes, auth)
     var headers: [String] = []
     var isMatching = true
     if !isUpdate, random.below(3) == 0 {

@@ -117,7 +117,7 @@ struct RealtimeRulesProgram {
   }
 
   /// Returns the tree after some changes, and whether a user may make them.
-  func write(_ changes: [Change], _ auth: JSONValue) -> (tree: PlainTree, isAllowed: Bool) {
+  func predictWrite(_ changes: [Change], _ auth: JSONValue) -> (tree: PlainTree, isAllowed: Bool) {
     var tree = state.tree
     for change in changes { tree.set(change.path.units[...], to: PlainTree(change.value)) }
     let isAllowed = state.rules.allowsWrite(
@@ -247,7 +247,7 @@ struct RealtimeRulesProgram {
   // MARK: Checks
 
   private mutating func check(_ text: String, session index: Int, _ reading: Reading?) {
-    for number in shown(in: text) where markers[number].author != index {
+    for number in markerNumbers(in: text) where markers[number].author != index {
       counts.shown += 1
       let readings = sessions[index].listens + (reading.map { [$0] } ?? [])
       let isVisible = readings.contains { reading in
@@ -260,7 +260,7 @@ struct RealtimeRulesProgram {
 
   /// Checks that the response to a request of a user without a session shows only a location.
   mutating func check(_ text: String, showing reading: Reading?, _ auth: JSONValue, author: Int) {
-    for number in shown(in: text) where markers[number].author != author {
+    for number in markerNumbers(in: text) where markers[number].author != author {
       counts.shown += 1
       let isVisible = reading.map { reading in
         reading.path.isRelated(to: markers[number].path) && mayRead(reading, auth, in: state)
@@ -270,7 +270,7 @@ struct RealtimeRulesProgram {
     }
   }
 
-  private func shown(in text: String) -> [Int] {
+  private func markerNumbers(in text: String) -> [Int] {
     text.split(separator: "\"").compactMap { part in
       guard part.hasPrefix("m"), part.hasSuffix("m"), part.count > 2 else { return nil }
       return Int(part.dropFirst().dropLast()).flatMap { $0 < markers.count ? $0 : nil }
@@ -295,7 +295,7 @@ struct RealtimeRulesProgram {
     for stream in streams {
       let text = String(decoding: await stream.client.readToEnd(), as: UTF8.self)
       #expect(text.contains("event: cancel\ndata: null\n\n"), "\(context)")
-      for number in shown(in: text) where markers[number].author != stream.user {
+      for number in markerNumbers(in: text) where markers[number].author != stream.user {
         counts.shown += 1
         #expect(
           stream.visible.contains(number) && stream.reading.path.isRelated(to: markers[number].path),

@@ -124,7 +124,7 @@ extension RuleAttack {
         "conditions", "a silent condition",
         .rest("PUT", "/inbox.json?NS&print=silent", "1", ["If-Match: RIGHT"])),
       RuleAttack(
-        "conditions", "the number of values by the size of a condition that fails", absent: ["maximum size"],
+        "conditions", "the number of values by the size of a condition that fails", secrets: ["maximum size"],
         .rest(
           "PUT", "/inbox.json?NS&writeSizeLimit=tiny", "[\(String(repeating: "1,", count: 99_999))1]",
           ["If-Match: wrong"])),
@@ -163,7 +163,7 @@ extension RuleAttack {
       "&orderBy=%22owner%22&endBefore=%22u3%22&limitToFirst=5",
       "&orderBy=%22owner%22&equalTo=null&limitToFirst=5",
       "&orderBy=%22owner/%22&equalTo=%22u2%22&limitToFirst=5",
-    ].map { RuleAttack("queries", "GET \($0)", absent: ["o2"], .rest("GET", "/list.json?NS\($0)")) }
+    ].map { RuleAttack("queries", "GET \($0)", secrets: ["o2"], .rest("GET", "/list.json?NS\($0)")) }
     + [
       #""q":{"i":"owner","sp":"u1","ep":"u2","l":5,"vf":"l"},"t":1"#,
       #""q":{"i":"owner","sp":"u1","ep":"u1"},"t":1"#,
@@ -175,11 +175,11 @@ extension RuleAttack {
       #""t":1"#,
       #""q":{"i":".key","sp":"o2","ep":"o2","l":1,"vf":"l"},"t":1"#,
     ].map {
-      RuleAttack("queries", "listen \($0)", absent: ["o2"], .send("q", #"{"p":"/list","h":"",\#($0)}"#))
+      RuleAttack("queries", "listen \($0)", secrets: ["o2"], .send("q", #"{"p":"/list","h":"",\#($0)}"#))
     }
     + [
       RuleAttack(
-        "queries", "a value that leaves a permitted query", absent: ["topsecret9", "o2"],
+        "queries", "a value that leaves a permitted query", secrets: ["topsecret9", "o2"],
         .send("q", #"{"p":"/list","h":"","q":{"i":"owner","sp":"u1","ep":"u1","l":5,"vf":"l"},"t":1}"#),
         .owner("list/o2/v", #""topsecret9""#)),
       RuleAttack(

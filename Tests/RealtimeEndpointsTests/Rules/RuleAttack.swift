@@ -35,14 +35,14 @@ struct RuleAttack: Sendable {
   /// The user of the attacker; empty for nobody.
   var user = "u1"
   /// Further texts that the attacker may not receive.
-  var absent: [String] = []
+  var secrets: [String] = []
   let steps: [Step]
 
-  init(_ group: String, _ name: String, user: String = "u1", absent: [String] = [], _ steps: Step...) {
+  init(_ group: String, _ name: String, user: String = "u1", secrets: [String] = [], _ steps: Step...) {
     self.group = group
     self.name = name
     self.user = user
-    self.absent = absent
+    self.secrets = secrets
     self.steps = steps
   }
 }
@@ -96,7 +96,7 @@ struct RuleAttackPlayer {
         if [304, 412].contains(status) { oracle = "the status \(status) shows whether the tag is right" }
       case .stream(let target): streams.append(try await stream(attack, target))
       case .send(let action, let body):
-        var open = try await opened(client, attack)
+        var open = try await openClient(client, attack)
         let result = try await open.exchange(action, JSONValue(json: body).object ?? JSONObject())
         received += result.received
         if result.status == "datastale" { oracle = "the status shows that the hash is wrong" }
@@ -119,14 +119,14 @@ struct RuleAttackPlayer {
     for stream in streams { received.append(String(decoding: await stream.readToEnd(), as: UTF8.self)) }
     if tree != expected { return "the tree is \(tree)" }
     for text in received {
-      for secret in ["topsecret"] + attack.absent where text.contains(secret) { return "received \(text)" }
+      for secret in ["topsecret"] + attack.secrets where text.contains(secret) { return "received \(text)" }
     }
     return oracle
   }
 
   // MARK: Steps
 
-  private func opened(_ client: RulesClient?, _ attack: RuleAttack) async throws -> RulesClient {
+  private func openClient(_ client: RulesClient?, _ attack: RuleAttack) async throws -> RulesClient {
     if let client { return client }
     return try await RulesClient(server, token: token(attack.user), namespace: namespace)
   }
@@ -155,9 +155,9 @@ struct RuleAttackPlayer {
         continue
       }
       let path = String(target.prefix { $0 != "?" })
-      let known = try await server.rest(
+      let stored = try await server.rest(
         "GET", "\(path)?ns=\(namespace)", headers: Self.owner + ["X-Firebase-ETag: true"])
-      complete.append(header.replacing("RIGHT", with: known.headers["etag"] ?? ""))
+      complete.append(header.replacing("RIGHT", with: stored.headers["etag"] ?? ""))
     }
     let answer = try await server.rest(
       method, self.complete(target, attack), body: body, headers: complete)

@@ -1,4 +1,5 @@
-// One case of the shared vectors of Realtime Database rules: its parts, and how answers are compared.
+// One case of the shared vectors of Realtime Database rules: its parts, and how answers are compared. The shared vectors
+// are JSON files with rules, requests and expected results, in the directory that HEARTH_CONFORMANCE names.
 
 import Foundation
 import JSON

@@ -19,7 +19,7 @@ struct SlowReaderTests {
     return limits
   }
 
-  private let filling = String(repeating: "x", count: 16 << 10)
+  private let padding = String(repeating: "x", count: 16 << 10)
   private let rounds = 1_500
 
   /// Applies a message or event to a value: a replacement or a merge at a path.
@@ -45,7 +45,7 @@ struct SlowReaderTests {
     try await reader.play(
       [#"{"r":1,"a":"q","b":{"p":"/a","h":""}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":{}}}"#])
     for round in 0..<rounds {
-      let value = "\(round)\(filling)"
+      let value = "\(round)\(padding)"
       _ = try await database.set(Path("a/\(round % 10)"), to: .leaf(.string(value)), as: .nobody)
       #expect(try await reader.next() == #"{"a":"d","b":{"p":"a/\#(round % 10)","d":"\#(value)"}}"#)
     }
@@ -137,12 +137,12 @@ struct SlowReaderTests {
       try await slow.client.channel.setOption(.autoRead, value: false).get()
       let database = try await server.engine.database("demo")
       for round in 0..<rounds {
-        _ = try await database.set(Path("a/\(round)"), to: .leaf(.string(filling)), as: .nobody)
+        _ = try await database.set(Path("a/\(round)"), to: .leaf(.string(padding)), as: .nobody)
       }
       // Waits for the disconnection before the client reads again. Otherwise it could receive everything.
       #expect(try await eventually { server.port.connectionCount == 0 })
       try await slow.client.channel.setOption(.autoRead, value: true).get()
-      #expect(await slow.client.readToEnd().count < rounds * filling.utf8.count)
+      #expect(await slow.client.readToEnd().count < rounds * padding.utf8.count)
     }
   }
 

@@ -9,14 +9,14 @@ import Testing
 
 @Suite("Access faults of earlier versions", .timeLimit(.minutes(10)))
 struct AccessFaultTests {
-  private struct WriteOnly: AccessPolicy {
+  private struct WriteOnlyPolicy: AccessPolicy {
     typealias Product = RealtimeAccess
     func decide(
       _ caller: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
     ) -> RealtimeDecision { operation.changesData ? .allowed : .deny(reason: "write only") }
   }
 
-  private struct Until: AccessPolicy {
+  private struct TimeLimitPolicy: AccessPolicy {
     typealias Product = RealtimeAccess
     let time: Int64
     func decide(
@@ -26,7 +26,7 @@ struct AccessFaultTests {
 
   @Test("A conditional write needs read permission, whether or not its hash matches")
   func conditionalWrite() async throws {
-    let database = try await RealtimeEngine(store: MemoryStore(), policy: WriteOnly()).database("x")
+    let database = try await RealtimeEngine(store: MemoryStore(), policy: WriteOnlyPolicy()).database("x")
     _ = try await database.set("a", to: 1, as: .nobody)
     for hash in [Node.leaf(.int(1)).hash, "wrong", ""] {
       await #expect(throws: RealtimeError.permissionDenied) {
@@ -58,7 +58,7 @@ struct AccessFaultTests {
   @Test("Policies see the current time for a read, not the time of the last commit")
   func time() async throws {
     let engine = RealtimeEngine(
-      store: try MemoryStore(), policy: Until(time: 4_000_000_000_000), now: { 4_000_000_000_000 })
+      store: try MemoryStore(), policy: TimeLimitPolicy(time: 4_000_000_000_000), now: { 4_000_000_000_000 })
     let database = try await engine.database("x")
     _ = try await database.set("a", to: 1, as: .administrator)
     await #expect(throws: RealtimeError.permissionDenied) { try await database.get("a", as: .nobody) }

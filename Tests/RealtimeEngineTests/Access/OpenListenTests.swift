@@ -171,7 +171,8 @@ struct OpenListenTests {
     let rows = try await MemoryStore().database(named: "x", history: .activeReadersOnly)
     let group = RecordingGroup()
     let connection = ConnectionState(name: "c", caller: .nobody, sink: RecordingSink(group))
-    func run(_ action: RealtimeOperation.Action, from isConnection: Bool, fails: Bool = false) async throws
+    func run(_ action: RealtimeOperation.Action, fromConnection isConnection: Bool, fails: Bool = false)
+      async throws
       -> [FanOutStep]
     {
       let operation = RealtimeOperation(
@@ -186,20 +187,20 @@ struct OpenListenTests {
         return steps
       }.result
     }
-    _ = try await run(.write(.set("open", 1), hash: nil), from: false)
+    _ = try await run(.write(.set("open", 1), hash: nil), fromConnection: false)
     let listen = RealtimeOperation.Listen(path: "a", query: .default, tag: nil, hash: "", compoundHash: nil)
-    _ = try await run(.listen(listen), from: true)
+    _ = try await run(.listen(listen), fromConnection: true)
     #expect(executor.openListens.undecidedCount == 0)
     await #expect(throws: StoreError.self) {
-      _ = try await run(.write(.set("open", .empty), hash: nil), from: false, fails: true)
+      _ = try await run(.write(.set("open", .empty), hash: nil), fromConnection: false, fails: true)
     }
     #expect(executor.openListens.undecidedCount == 1)
     #expect(connection.session.listens.count == 1)
-    _ = try await run(.decideListens, from: false)
+    _ = try await run(.decideListens, fromConnection: false)
     #expect(executor.openListens.undecidedCount == 0)
     #expect(connection.session.listens.count == 1)
-    _ = try await run(.write(.set("open", .empty), hash: nil), from: false)
-    _ = try await run(.decideListens, from: false)
+    _ = try await run(.write(.set("open", .empty), hash: nil), fromConnection: false)
+    _ = try await run(.decideListens, fromConnection: false)
     #expect(connection.session.listens.isEmpty)
     #expect(executor.openListens.count == 0)
   }

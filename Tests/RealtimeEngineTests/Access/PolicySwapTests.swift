@@ -15,7 +15,7 @@ struct PolicySwapTests {
   private static let connectionCount = 100
 
   /// Allows all writes, and reads of locations with even numbers.
-  private let even = ClosurePolicy.when { _, operation, _ in
+  private let evenNumberPolicy = ClosurePolicy.when { _, operation, _ in
     guard !operation.changesData, let key = operation.paths.first?.last else { return true }
     return key.integerValue.map { $0.isMultiple(of: 2) } ?? true
   }
@@ -78,7 +78,7 @@ struct PolicySwapTests {
       }
       group.addTask {
         while counter.withLock({ $0 }) < 200 { await Task.yield() }
-        database.policies.publish(even)
+        database.policies.publish(evenNumberPolicy)
         lastBefore.withLock { $0 = counter.withLock { $0 } }
       }
       try await group.waitForAll()
@@ -126,13 +126,13 @@ struct PolicySwapTests {
       _ = try await run((0..<250).map { listen("hot", Int64(part * 250 + $0)) }, on: 1)
     }
     #expect(executor.openListens.count == 5_000)
-    slot.publish(even)
+    slot.publish(evenNumberPolicy)
     // The write to one location runs. The write that matches half of the listens waits for some batches.
     let set = RealtimeOperation.Action.write(.set("l/3", 1), hash: nil)
     let hot = RealtimeOperation.Action.write(.set("hot", 1), hash: nil)
     var result = try await run([hot, set])
     #expect(result.executed.count == 1 && result.deferred.count == 1)
-    #expect(even.count == 1 + AuthorizationHandler.maximumDecisions)
+    #expect(evenNumberPolicy.count == 1 + AuthorizationHandler.maximumDecisions)
     #expect(executor.openListens.count == 4_999)
     var batches = 1
     while !result.deferred.isEmpty {
@@ -140,13 +140,13 @@ struct PolicySwapTests {
       batches += 1
     }
     #expect(batches == 2_500 / AuthorizationHandler.maximumDecisions + 1)
-    #expect(even.count == 1 + 2_500)
+    #expect(evenNumberPolicy.count == 1 + 2_500)
     while executor.openListens.undecidedCount > 0 {
-      let before = even.count
+      let before = evenNumberPolicy.count
       _ = try await run([.decideListens])
-      #expect(even.count <= before + AuthorizationHandler.maximumDecisions)
+      #expect(evenNumberPolicy.count <= before + AuthorizationHandler.maximumDecisions)
     }
-    #expect(even.count == 5_000)
+    #expect(evenNumberPolicy.count == 5_000)
     #expect(executor.openListens.count == 2_500 + 1_250)
   }
 }

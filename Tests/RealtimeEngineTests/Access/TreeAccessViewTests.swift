@@ -33,7 +33,7 @@ struct TreeAccessViewTests {
 
   @Test("The state before and after a random write equals the values in memory", arguments: 0..<24)
   func property(seed: Int) async throws {
-    var values = RandomNodes(seed: UInt64(seed))
+    var generator = RandomNodes(seed: UInt64(seed))
     let database = try await RealtimeEngine(
       store: MemoryStore(), policy: OpenPolicy(), cacheBytes: seed % 2 == 0 ? 2_000 : 1 << 20,
       staging: seed % 3 == 0 ? .tiny : .standard
@@ -42,21 +42,21 @@ struct TreeAccessViewTests {
     for step in 0..<30 {
       var changes: [(Path, Node)] = []
       for _ in 0...values.below(4) {
-        var path = values.path()
+        var path = generator.path()
         if path.isRoot { path = path.child("a") }
-        if values.below(4) == 0 { path = path.child(.priority) }
+        if generator.below(4) == 0 { path = path.child(.priority) }
         changes.removeAll { path.contains($0.0) || $0.0.contains(path) }
-        let removes = values.below(3) == 0
-        let priority = Node.leaf(.int(Int64(values.below(3))))
-        changes.append((path, removes ? .empty : path.isPriority ? priority : values.node()))
+        let removes = generator.below(3) == 0
+        let priority = Node.leaf(.int(Int64(generator.below(3))))
+        changes.append((path, removes ? .empty : path.isPriority ? priority : generator.node()))
       }
       changes.sort { $0.0 < $1.0 }
       let before = model
       let paths =
         changes.flatMap { change in
           (0...change.0.dataPath.count).map { Path(change.0.keys.prefix($0)) }
-        } + (0..<5).map { _ in values.path() }
-      let isCached = values.below(2) == 0
+        } + (0..<5).map { _ in generator.path() }
+      let isCached = generator.below(2) == 0
       let executor = database.runner.executor
       // A write sets priorities last.
       let after = before.merging(changes.filter { !$0.0.isPriority })
@@ -108,8 +108,9 @@ struct TreeAccessViewTests {
 
   private func child(_ key: String) -> Path { Path(keys: ["large", RealtimeModel.ChildKey(key)]) }
 
-  /// Reads a view of a location with `count` old children and a priority, and counts the rows that it reads.
-  private func reads(
+  /// Reads a view of a location with `count` stored children and a priority. Returns how many rows and calls of the
+  /// store this takes.
+  private func readCost(
     _ count: Int, _ changes: [(path: Path, value: Node)], steps: Int? = nil,
     _ body: @escaping @Sendable (TreeAccessView) throws -> Void
   ) async throws -> (rows: Int, calls: Int) {
@@ -135,17 +136,17 @@ struct TreeAccessViewTests {
     do { return try body() } catch is DecisionInterrupted { return nil }
   }
 
-  @Test("A view with little work does not scan around every change")
+  @Test("A view with a small work limit does not scan around every change")
   func work() async throws {
     let changes = (0..<500).map { (path: child("k\($0)"), value: Node.empty) }
     let added = changes + [(path: child("z"), value: .leaf(.int(1)))]
     for (steps, isEnough) in [(100, false), (2_000, false), (100_000, true)] {
-      let costs = try await reads(500, changes, steps: steps) { view in
+      let costs = try await readCost(500, changes, steps: steps) { view in
         let exists = try Self.uninterrupted { try view.exists(at: "large", .after) }
         #expect(exists == (isEnough ? false : nil))
       }
       if !isEnough { #expect(costs.calls < 150) }
-      _ = try await reads(500, added, steps: steps) { view in
+      _ = try await readCost(500, added, steps: steps) { view in
         let keys = try Self.uninterrupted {
           let priority = try view.priority(at: "large", .after)
           #expect(priority == nil)
@@ -162,11 +163,11 @@ struct TreeAccessViewTests {
     // All old children are removed before the new one is written, so that the priority is lost.
     var changes: [(path: Path, value: Node)] = (0..<count).map { (path: child("k\($0)"), value: .empty) }
     changes.append((path: child("z"), value: .leaf(.int(1))))
-    let once = try await reads(count, changes) { view in
+    let once = try await readCost(count, changes) { view in
       let priority = try view.priority(at: "large", .after)
       #expect(priority == nil)
     }
-    let often = try await reads(count, changes) { view in
+    let often = try await readCost(count, changes) { view in
       for _ in 0..<count {
         let priority = try view.priority(at: "large", .after)
         #expect(priority == nil)
@@ -182,7 +183,7 @@ struct TreeAccessViewTests {
       index % 2 == 0
         ? (path: child("k\(index)"), value: .empty) : (path: child("n\(index)"), value: .leaf(.int(1)))
     }
-    let cost = try await reads(count, changes) { view in
+    let cost = try await readCost(count, changes) { view in
       var keys: [RealtimeModel.ChildKey] = []
       while true {
         let page = try view.childKeys(at: "large", after: keys.last, limit: 16, .after)

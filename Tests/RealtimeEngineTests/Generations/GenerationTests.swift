@@ -116,7 +116,7 @@ struct GenerationTests {
 
   /// Creates `count` subtrees with a generation each, and limits that let a commit replace at most eight of
   /// them.
-  private func many(
+  private func createGenerations(
     _ count: Int, in store: any OrderedStore
   ) async throws -> (RealtimeDatabase, StagingLimits) {
     var staging = StagingLimits.tinyRemovals
@@ -136,7 +136,7 @@ struct GenerationTests {
   func nestedGenerations() async throws {
     for value in [Node.empty, 7, wide(3)] {
       let store = try MemoryStore()
-      let (database, _) = try await many(20, in: store)
+      let (database, _) = try await createGenerations(20, in: store)
       _ = try await database.set("docs", to: value, as: .nobody)
       #expect(try await database.get("docs", as: .nobody) == value)
       _ = try await database.set("docs", to: .empty, as: .nobody)
@@ -149,7 +149,7 @@ struct GenerationTests {
     arguments: [false, true])
   func largeSessionEnd(closes: Bool) async throws {
     let store = try MemoryStore()
-    let (first, staging) = try await many(20, in: store)
+    let (first, staging) = try await createGenerations(20, in: store)
     var database = first
     let phone = Client(database)
     for part in 0..<20 {
@@ -165,7 +165,7 @@ struct GenerationTests {
   @Test("An onDisconnect value that cannot be written does not keep the database from opening")
   func unwritableOnDisconnect() async throws {
     let store = try MemoryStore()
-    var (database, staging) = try await many(2, in: store)
+    var (database, staging) = try await createGenerations(2, in: store)
     let (phone, other) = (Client(database), Client(database))
     await phone.call { $0.onDisconnectSet("docs", to: "gone", request: $1) }
     await other.call { $0.onDisconnectSet("other", to: 1, request: $1) }

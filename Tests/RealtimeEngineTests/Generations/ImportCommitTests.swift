@@ -30,13 +30,13 @@ struct ImportCommitTests {
     let gated = GatedEngine()
     let database = try await open(try EngineStore(gated, StoreOptions()))
     _ = try await database.set("old", to: 1, as: .nobody)
-    let writing = try await database.beginImport(at: "new", maximumBytes: 1 << 20, as: .nobody)
+    let valueImport = try await database.beginImport(at: "new", maximumBytes: 1 << 20, as: .nobody)
     gated.blockCommits()
     // Each commit has one row. The import accepts as many as may be in flight, up to the end of the JSON,
     // before any is durable.
-    try await writing.add(Self.text(StagingLimits.tiny.maximumCommitsInFlight))
+    try await valueImport.add(Self.text(StagingLimits.tiny.maximumCommitsInFlight))
     #expect(try await database.get("/", as: .nobody) == ["old": 1])
-    async let finished: Void = writing.finish()
+    async let finished: Void = valueImport.finish()
     await gated.waitUntilBlocked()
     #expect(try await database.get("/", as: .nobody) == ["old": 1])
     gated.unblock()
@@ -51,9 +51,9 @@ struct ImportCommitTests {
     for staging in [StagingLimits.tiny, StagingLimits()] {
       let database = try await open(try MemoryStore(), staging)
       let text = #"{"a":{"x":1,"y":2,"z":{"q":1}},"b":1,"a":{"y":3},"c":{"d":1},"c":5,"b":{"e":{"f":6}}}"#
-      let writing = try await database.beginImport(at: "n", maximumBytes: 1 << 20, as: .nobody)
-      for byte in text.utf8 { try await writing.add([byte]) }
-      try await writing.finish()
+      let valueImport = try await database.beginImport(at: "n", maximumBytes: 1 << 20, as: .nobody)
+      for byte in text.utf8 { try await valueImport.add([byte]) }
+      try await valueImport.finish()
       #expect(try await database.get("n", as: .nobody) == ["a": ["y": 3], "b": ["e": ["f": 6]], "c": 5])
     }
   }
@@ -63,16 +63,16 @@ struct ImportCommitTests {
     let gated = GatedEngine()
     let database = try await open(try EngineStore(gated, StoreOptions()))
     _ = try await database.set("old", to: 1, as: .nobody)
-    let writing = try await database.beginImport(at: "old", maximumBytes: 1 << 20, as: .nobody)
+    let valueImport = try await database.beginImport(at: "old", maximumBytes: 1 << 20, as: .nobody)
     gated.blockCommits()
     let adding = Task {
-      try await writing.add(Self.text(200))
-      try await writing.finish()
+      try await valueImport.add(Self.text(200))
+      try await valueImport.finish()
     }
     await gated.waitUntilBlocked()
     gated.unblock(failing: .unavailable("the disk is gone"))
     await #expect(throws: RealtimeError.self) { try await adding.value }
-    await #expect(throws: RealtimeError.self) { try await writing.finish() }
+    await #expect(throws: RealtimeError.self) { try await valueImport.finish() }
     #expect(try await database.get("/", as: .nobody) == ["old": 1])
   }
 
@@ -89,13 +89,13 @@ struct ImportCommitTests {
     var store = try await EmbeddedStore.open(directory: path, options)
     var database = try await open(store)
     _ = try await database.set("n", to: ["old": 1], as: .nobody)
-    let writing = try await database.beginImport(at: "n", maximumBytes: 1 << 20, as: .nobody)
+    let valueImport = try await database.beginImport(at: "n", maximumBytes: 1 << 20, as: .nobody)
     // Each seed crashes after a longer part of the import; the last one crashes around its end.
     let sentCount = text.count * (seed + 1) / 8
-    try await writing.add(Array(text[..<sentCount]))
+    try await valueImport.add(Array(text[..<sentCount]))
     let finishing = Task {
-      try await writing.add(Array(text[sentCount...]))
-      try await writing.finish()
+      try await valueImport.add(Array(text[sentCount...]))
+      try await valueImport.finish()
     }
     if seed % 2 == 1 { await Task.yield() }
     // Closing only the store simulates a crash: the engine gets no chance to clean up.

@@ -21,13 +21,13 @@ struct StreamingTests {
   }
 
   private func send(_ text: [UInt8], to path: Path, of database: RealtimeDatabase, piece: Int) async throws {
-    let writing = try await database.beginImport(at: path, maximumBytes: 1 << 30, as: .nobody)
+    let valueImport = try await database.beginImport(at: path, maximumBytes: 1 << 30, as: .nobody)
     var rest = text[...]
     while !rest.isEmpty {
-      try await writing.add(Array(rest.prefix(piece)))
+      try await valueImport.add(Array(rest.prefix(piece)))
       rest = rest.dropFirst(piece)
     }
-    try await writing.finish()
+    try await valueImport.finish()
   }
 
   private func text(_ path: Path, of database: RealtimeDatabase, isExport: Bool) async throws -> [UInt8] {
@@ -40,14 +40,14 @@ struct StreamingTests {
   @Test(
     "The plain JSON export does not depend on how many rows are assembled at once", arguments: [1, 2, 4, 256])
   func plainChunks(maximumRows: Int) async throws {
-    var values = RandomNodes(seed: 52)
+    var generator = RandomNodes(seed: 52)
     let database = try await open(MemoryStore())
     for round in 0..<40 {
-      let model = Node.object([("a", values.node(depth: 4)), ("b", values.node(depth: 3)), ("0", 1)])
+      let model = Node.object([("a", generator.node(depth: 4)), ("b", generator.node(depth: 3)), ("0", 1)])
       _ = try await database.set("/", to: model, as: .administrator)
-      guard let held = try database.rows.current?.pinView() else { return }
+      guard let pinned = try database.rows.current?.pinView() else { return }
       let generations = database.runner.executor.generations.durable
-      let text = try await held.read { base in
+      let text = try await pinned.read { base in
         let view = try generations.view(base)
         var writer = PlainWriter(.root, pretty: false, maximumBufferedRows: maximumRows)
         while !writer.isOver { try writer.write(from: view) }
@@ -89,9 +89,9 @@ struct StreamingTests {
     let members = (0..<2_000).map { "\"k\($0)\":\($0)" }.joined(separator: ",")
     let text = Array("{\(members)}".utf8)
     func abandonImport() async throws {
-      let writing = try await engine.database("stream").beginImport(
+      let valueImport = try await engine.database("stream").beginImport(
         at: "bad", maximumBytes: 1 << 30, as: .nobody)
-      try await writing.add(text.dropLast())
+      try await valueImport.add(text.dropLast())
     }
     try await abandonImport()
     #expect(engine.openDatabase("stream") != nil)
@@ -109,12 +109,12 @@ struct StreamingTests {
     let above = Client(database)
     await above.call { $0.listen("a", hash: "", request: $1) }
     _ = await (watcher.drain(), above.drain())
-    let writing = try await database.beginImport(at: "a/b", maximumBytes: 100, as: .nobody)
-    try await writing.add(Array(#"{"c":{"d":5,"e":6},"f""#.utf8))
+    let valueImport = try await database.beginImport(at: "a/b", maximumBytes: 100, as: .nobody)
+    try await valueImport.add(Array(#"{"c":{"d":5,"e":6},"f""#.utf8))
     await watcher.call { $0.get("none", request: $1) }
     #expect(await watcher.drain() == ["3 ok null"])
-    try await writing.add(Array(#":7}"#.utf8))
-    try await writing.finish()
+    try await valueImport.add(Array(#":7}"#.utf8))
+    try await valueImport.finish()
     await watcher.call { $0.get("none", request: $1) }
     await above.call { $0.get("none", request: $1) }
     #expect(await above.drain() == ["d a/b {c:{d:5,e:6},f:7}", "2 ok null"])
@@ -217,8 +217,8 @@ struct StreamingTests {
     let database = try await open(store)
     _ = try await database.set("a", to: ["b": 1], as: .nobody)
     do {
-      let writing = try await database.beginImport(at: "a", maximumBytes: 1_000, as: .nobody)
-      try await writing.add(Array(#"{"x":1,"y":2,"#.utf8))
+      let valueImport = try await database.beginImport(at: "a", maximumBytes: 1_000, as: .nobody)
+      try await valueImport.add(Array(#"{"x":1,"y":2,"#.utf8))
       // Leaving this scope without `finish()` abandons the import.
     }
     try await beginInvalidImports(database)
@@ -240,7 +240,7 @@ struct StreamingTests {
   }
 
   @Test("Server values of an import are resolved at its end, and policies see only complete values")
-  func values() async throws {
+  func serverValues() async throws {
     let database = try await open(try MemoryStore())
     _ = try await database.set("n", to: 40, as: .nobody)
     try await send(

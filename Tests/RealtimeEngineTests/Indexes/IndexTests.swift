@@ -21,19 +21,19 @@ struct IndexTests {
 
   @Test("Index rows sort like the children that they stand for", arguments: 0..<20)
   func order(seed: Int) {
-    var values = RandomNodes(seed: UInt64(seed) &+ 7_000)
+    var generator = RandomNodes(seed: UInt64(seed) &+ 7_000)
     func value() -> OrderingValue {
-      switch values.below(8) {
+      switch generator.below(8) {
       case 0: return .null
       case 1: return .object
-      case 2: return .leaf(.int(Int64.random(in: .min ... .max, using: &values.random)))
-      case 3: return .leaf(.int((1 << 53) + Int64(values.below(5))))
-      case 4: return .leaf(.double(Double.random(in: -1e9...1e9, using: &values.random)))
-      case 5: return .leaf(.string((0..<values.below(4)).map { _ in values.key() + "\0" }.joined()))
-      default: return .leaf(values.leaf())
+      case 2: return .leaf(.int(Int64.random(in: .min ... .max, using: &generator.random)))
+      case 3: return .leaf(.int((1 << 53) + Int64(generator.below(5))))
+      case 4: return .leaf(.double(Double.random(in: -1e9...1e9, using: &generator.random)))
+      case 5: return .leaf(.string((0..<generator.below(4)).map { _ in generator.key() + "\0" }.joined()))
+      default: return .leaf(generator.leaf())
       }
     }
-    let sortKeys = (0..<200).map { _ in SortKey(value: value(), key: ChildKey(values.key())) }
+    let sortKeys = (0..<200).map { _ in SortKey(value: value(), key: ChildKey(generator.key())) }
     for a in sortKeys {
       for b in sortKeys {
         let (x, y) = (IndexRows.row(a).key, IndexRows.row(b).key)

@@ -105,10 +105,10 @@ struct RealtimeFanOutTests {
   func nestedListens() async throws {
     let database = try await open()
     let client = Client(database)
-    var values = RandomNodes(seed: 77)
+    var generator = RandomNodes(seed: 77)
     var live: Set<Path> = []
     for _ in 0..<200 {
-      let path = values.path()
+      let path = generator.path()
       if live.remove(path) != nil {
         await client.call { $0.unlisten(path, request: $1) }
       } else {
@@ -116,15 +116,15 @@ struct RealtimeFanOutTests {
         await client.call { $0.listen(path, hash: "", request: $1) }
       }
       _ = await client.takeOutputs()
-      let target = values.path().child("leaf")
-      _ = await client.set(target, .leaf(.int(Int64(values.below(1 << 30)))))
+      let target = generator.path().child("leaf")
+      _ = await client.set(target, .leaf(.int(Int64(generator.below(1 << 30)))))
       let pushes = await client.takeOutputs().filter { if case .push = $0 { true } else { false } }
       #expect(pushes.count == (live.contains { $0.contains(target) } ? 1 : 0))
     }
   }
 
   @Test(
-    "A location keeps a sort order until its listens end, even if their connections closed before the listen"
+    "A location keeps a listen's sort order until the listen ends, even if its connection closed before it started"
   )
   func closed() {
     let group = RecordingGroup()

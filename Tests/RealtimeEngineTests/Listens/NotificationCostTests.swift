@@ -40,8 +40,8 @@ struct NotificationCostTests {
         let (count, received) = try await rows.execute(validating: nil) {
           writer -> (Int, [(Path, Node)]) in
           let counting = CountingState(base: writer)
-          let pass = try executor.run([operation], in: counting, SessionJournal(), mayDefer: false)
-          guard case .write(let changes, _)? = pass.steps.first else { return (counting.rows, []) }
+          let result = try executor.run([operation], in: counting, SessionJournal(), mayDefer: false)
+          guard case .write(let changes, _)? = result.steps.first else { return (counting.rows, []) }
           return (counting.rows, changes.map { ($0.path, $0.value) })
         }.result
         visited.append(count)

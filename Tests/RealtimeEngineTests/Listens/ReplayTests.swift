@@ -16,11 +16,13 @@ import Testing
 
 @Suite("Clients rebuild the state from pushes", .timeLimit(.minutes(10)))
 struct ReplayTests {
-  private static let programs = number("HEARTH_REPLAY_PROGRAMS") ?? 24
-  private static let first = number("HEARTH_REPLAY_SEED") ?? 0
+  private static let programCount = number("HEARTH_REPLAY_PROGRAMS") ?? 24
+  private static let firstSeed = number("HEARTH_REPLAY_SEED") ?? 0
 
-  /// The seeds of `count` programs. A long run has proportionally more.
-  static func programs(of count: Int) -> Range<Int> { first..<(first + max(count * programs / 24, 1)) }
+  /// The seeds of `count` programs. If HEARTH_REPLAY_PROGRAMS is not 24, their number changes in proportion.
+  static func seeds(ofPrograms count: Int) -> Range<Int> {
+    firstSeed..<(firstSeed + max(count * programCount / 24, 1))
+  }
 
   private static func number(_ name: String) -> Int? {
     ProcessInfo.processInfo.environment[name].flatMap { Int($0) }.flatMap { $0 < 0 ? nil : $0 }
@@ -28,7 +30,7 @@ struct ReplayTests {
 
   @Test(
     "After every write each client's value of a listen equals the model",
-    arguments: first..<(first + programs)
+    arguments: firstSeed..<(firstSeed + programCount)
   )
   func replay(seed: Int) async throws {
     let store = try MemoryStore()
@@ -61,7 +63,7 @@ struct ReplayTests {
 
   @Test(
     "Clients that send requests without waiting for responses also end with the model's values",
-    arguments: first..<(first + max(programs * 2 / 3, 1)))
+    arguments: firstSeed..<(firstSeed + max(programCount * 2 / 3, 1)))
   func pipelined(seed: Int) async throws {
     let database = try await RealtimeDatabase(
       namespace: "replay",
@@ -80,7 +82,8 @@ struct ReplayTests {
   }
 
   @Test(
-    "Programs continue correctly after restarts from disk", arguments: first..<(first + max(programs / 6, 1)))
+    "Programs continue correctly after restarts from disk",
+    arguments: firstSeed..<(firstSeed + max(programCount / 6, 1)))
   func restarts(seed: Int) async throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")
       .path
@@ -92,14 +95,14 @@ struct ReplayTests {
         store: store, policy: OpenPolicy(), cacheBytes: seed % 2 == 0 ? 2_000 : 1 << 20,
         staging: seed % 4 < 2 ? .standard : .tiny)
       let database = try await engine.database("replay")
-      var running = program ?? RandomProgram(seed: UInt64(900 + seed), database: database)
-      if round > 0 { running.restart(on: database) }
-      try await running.check()
+      var currentProgram = program ?? RandomProgram(seed: UInt64(900 + seed), database: database)
+      if round > 0 { currentProgram.restart(on: database) }
+      try await currentProgram.check()
       for _ in 0..<50 {
-        await running.step()
-        try await running.check()
+        await currentProgram.step()
+        try await currentProgram.check()
       }
-      program = running
+      program = currentProgram
       // Alternates between a shutdown and a crash, which closes the store beneath the engine.
       if round % 2 == 0 { await engine.shutdown() }
       try await store.close()

@@ -60,7 +60,7 @@ struct WorkedExampleTests {
     #expect(await client.call { $0.set("b", to: 2, ifHash: "", request: $1) }.text == "ok")
   }
 
-  @Test("A transaction of the iOS client on a fully prioritized object is accepted")
+  @Test("A transaction of the iOS client on an object whose children all have priorities is accepted")
   func iosTransactionHash() async throws {
     let value: Node = [
       "z": .leaf(.string("x"), priority: .number(1)), "a": .leaf(.string("y"), priority: .number(2)),

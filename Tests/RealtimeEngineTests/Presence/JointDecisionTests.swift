@@ -38,7 +38,7 @@ struct JointDecisionTests {
     #expect(value.descendant("pairs").text == "{p150:{b:1},p250:{b:1},p50:{b:1}}")
   }
 
-  @Test("Operations after the maximum number of decided conflicts are dropped and reported")
+  @Test("Operations whose decisions would exceed the allowed work are dropped and reported")
   func bound() async throws {
     let reports = Guarded<[String]>([])
     let database = try await RealtimeEngine(

@@ -1,6 +1,5 @@
-// Tests large reads. A batch does not read large values itself: a background read does. A
-// request still gets the value as of its position in the order of operations, and no other connection waits
-// for it.
+// Tests reads of large values, which a background job performs instead of a batch. A request still gets the value as of
+// its position in the order of operations, and no other connection waits for it.
 
 import Access
 import OrderedStore
@@ -48,8 +47,8 @@ struct LargeReadTests {
     var replica = Replica()
     replica.start(ListenName(path: "big", tag: nil), .default)
     for case .push(let push) in await slow.takeOutputs() { replica.apply(push) }
-    let known = replica.values[ListenName(path: "big", tag: nil)]
-    #expect(known == expected.setting("last", to: 1))
+    let clientValue = replica.values[ListenName(path: "big", tag: nil)]
+    #expect(clientValue == expected.setting("last", to: 1))
   }
 
   @Test("Requests of the connection keep their order around a large read")
@@ -101,18 +100,19 @@ struct LargeReadTests {
   func concurrent(seed: Int) async throws {
     let database = try await open(
       MemoryStore(), seed % 2 == 0 ? .tinyReads : .tiny, cacheBytes: seed % 3 == 0 ? 1 << 20 : 2_000)
-    var values = RandomNodes(seed: UInt64(4_000 + seed))
-    _ = try await database.set("/", to: ["a": values.node(), "b": wide(40)], as: .nobody)
+    var generator = RandomNodes(seed: UInt64(4_000 + seed))
+    _ = try await database.set("/", to: ["a": generator.node(), "b": wide(40)], as: .nobody)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for writer in 0..<3 {
         group.addTask {
-          var values = RandomNodes(seed: UInt64(100 * seed + writer))
+          var generator = RandomNodes(seed: UInt64(100 * seed + writer))
           let client = Client(database)
           for round in 0..<120 {
             let path =
-              values.below(3) == 0 ? Path("b/k\(values.below(40))/\(values.key())") : values.path()
-            let isPriority = values.below(8) == 0
-            let node: Node = isPriority ? .leaf(.int(Int64(values.below(3)))) : values.node()
+              generator.below(3) == 0
+              ? Path("b/k\(generator.below(40))/\(generator.key())") : generator.path()
+            let isPriority = generator.below(8) == 0
+            let node: Node = isPriority ? .leaf(.int(Int64(generator.below(3)))) : generator.node()
             let target = isPriority ? path.child(.priority) : path
             if round % 7 == 0, !target.isRoot {
               await client.call { $0.update("/", [(target, node)], request: $1) }
@@ -123,22 +123,22 @@ struct LargeReadTests {
         }
       }
       for listener in 0..<3 {
-        group.addTask { try await follow(database, UInt64(seed * 10 + listener)) }
+        group.addTask { try await checkListens(database, UInt64(seed * 10 + listener)) }
       }
       try await group.waitForAll()
     }
   }
 
   /// Starts and ends listens, and compares the value rebuilt from their pushes with a read of the location.
-  private func follow(_ database: RealtimeDatabase, _ seed: UInt64) async throws {
-    var values = RandomNodes(seed: 7_000 + seed)
+  private func checkListens(_ database: RealtimeDatabase, _ seed: UInt64) async throws {
+    var generator = RandomNodes(seed: 7_000 + seed)
     let client = Client(database)
     for round in 0..<25 {
-      let path: Path = values.below(2) == 0 ? "b" : values.below(2) == 0 ? "/" : values.path()
+      let path: Path = generator.below(2) == 0 ? "b" : generator.below(2) == 0 ? "/" : generator.path()
       var query = QuerySpec.default
       var tag: Int64?
-      if values.below(2) == 0 {
-        query = values.query()
+      if generator.below(2) == 0 {
+        query = generator.query()
         if query.showsAll { query.limit = .last(2) }
         tag = Int64(round)
       }
@@ -159,11 +159,11 @@ struct LargeReadTests {
           if case .response(request, _) = next { break }
           if case .push(let push) = next { replica.apply(push) }
         }
-        let known = replica.values[name] ?? .empty
+        let clientValue = replica.values[name] ?? .empty
         let expected = now.window(query)
         #expect(
-          known == expected,
-          "seed \(seed), round \(round): \(path) \(query): \(known.text), not \(expected.text)")
+          clientValue == expected,
+          "seed \(seed), round \(round): \(path) \(query): \(clientValue.text), not \(expected.text)")
       }
       await client.call { $0.unlisten(path, tag: tag, request: $1) }
       _ = await client.takeOutputs()
@@ -303,8 +303,8 @@ struct LargeReadTests {
       for (other, name, query) in queries where other === client { replica.start(name, query) }
       for case .push(let push) in await client.takeOutputs() { replica.apply(push) }
       for (other, name, query) in queries where other === client {
-        let known = replica.values[name] ?? .empty
-        #expect(known == expected.window(query), "\(query): \(known.text)")
+        let clientValue = replica.values[name] ?? .empty
+        #expect(clientValue == expected.window(query), "\(query): \(clientValue.text)")
       }
     }
     // Sorting runs once if all listens wait together. A listen that arrives when the first ones resume causes

@@ -12,8 +12,8 @@ import Testing
 
 @Suite("Connections with many requests", .timeLimit(.minutes(5)))
 struct BusyConnectionTests {
-  /// Denies reads of `l/1` to the last user, `u20`. Records the order of its decisions on writes and on reads
-  /// of `l/0`.
+  /// Denies listens on `l/1` to the last user, `u20`. Records the order of its decisions: the user of each listen on
+  /// `l/0`, and the paths of every other operation.
   private final class RecordingPolicy: AccessPolicy {
     typealias Product = RealtimeAccess
     let decisions = Guarded<[String]>([])
@@ -31,12 +31,13 @@ struct BusyConnectionTests {
     }
 
     /// Waits until the policy has decided a write to the path.
-    func decided(_ path: String) async throws -> Bool {
+    func hasDecided(_ path: String) async throws -> Bool {
       try await eventually { decisions.withLock { $0.contains(path) } }
     }
   }
 
-  @Test("A write waits for at most one of the caller changes that a connection with many listens queued")
+  @Test(
+    "If a connection with many listens queues caller changes, a write of another connection waits for one")
   func reauthorization() async throws {
     let (engine, policy) = (GatedEngine(), RecordingPolicy())
     let store = try EngineStore(engine, StoreOptions())
@@ -53,7 +54,7 @@ struct BusyConnectionTests {
     var writes: [Int64] = []
     for number in 0..<BatchLoop.maximumInFlight {
       writes.append(await b.send { $0.set(Path("n\(number)"), to: 1, request: $1) })
-      #expect(try await policy.decided("n\(number)"))
+      #expect(try await policy.hasDecided("n\(number)"))
     }
     policy.decisions.withLock { $0 = [] }
     var changes: [Int64] = []

@@ -29,7 +29,7 @@ struct OperationQueueTests {
 
   @Test("Each connection's operations keep their order, whichever of them a batch defers", arguments: 0..<12)
   func order(seed: Int) async {
-    var values = RandomNodes(seed: UInt64(40_000 + seed))
+    var generator = RandomNodes(seed: UInt64(40_000 + seed))
     let queue = OperationQueue()
     let connections = (0..<5).map { connection("c\($0)") }
     var sent = [Int](repeating: 0, count: 5)
@@ -40,19 +40,19 @@ struct OperationQueueTests {
       return (connections.firstIndex { $0 === connection } ?? 0, Int(request ?? -1))
     }
     for round in 0..<120 {
-      for _ in 0..<values.below(12) {
-        let index = values.below(5)
+      for _ in 0..<generator.below(12) {
+        let index = generator.below(5)
         let isAppended = queue.append(operation(connections[index], sent[index]))
         #expect(isAppended)
         sent[index] += 1
       }
-      if !held.isEmpty, values.below(2) == 0 { queue.resume(held.remove(at: values.below(held.count))) }
+      if !held.isEmpty, generator.below(2) == 0 { queue.resume(held.remove(at: generator.below(held.count))) }
       queue.wake()
       var deferred: [RealtimeOperation] = []
       for operation in await queue.next() ?? [] {
         let (index, request) = number(operation)
         // Like a real batch: after a connection's deferred operation its later operations are blocked.
-        if deferred.contains(where: { number($0).connection == index }) || values.below(4) == 0 {
+        if deferred.contains(where: { number($0).connection == index }) || generator.below(4) == 0 {
           let isFirst = !deferred.contains { number($0).connection == index }
           deferred.append(isFirst ? operation.deferred(.nextBatch) : operation.blocked)
           if isFirst { held.append(operation.deferred(.nextBatch)) }

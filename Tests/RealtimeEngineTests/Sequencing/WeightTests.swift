@@ -12,7 +12,7 @@ import Testing
 @Suite("Weights of operations", .timeLimit(.minutes(10)))
 struct WeightTests {
   /// The bytes that a write adds to its commit: one row for each leaf, and the log record.
-  private func written(_ changes: [(Path, Node)]) -> Int {
+  private func writtenBytes(_ changes: [(Path, Node)]) -> Int {
     var bytes = ChangeLogRecord(changes).bytes.count
     for (path, node) in changes {
       node.forEachLeaf { relative, leaf in
@@ -28,25 +28,27 @@ struct WeightTests {
 
   @Test("No write adds more bytes to its commit than its weight", arguments: 0..<200)
   func bound(seed: Int) {
-    var values = RandomNodes(seed: UInt64(seed))
+    var generator = RandomNodes(seed: UInt64(seed))
     let path = Path(
-      keys: (0..<values.below(12)).map { _ in
-        ChildKey(String(repeating: values.key(), count: 1 + values.below(60)))
+      keys: (0..<generator.below(12)).map { _ in
+        ChildKey(String(repeating: generator.key(), count: 1 + generator.below(60)))
       })
-    let node = values.node(depth: 4)
-    #expect(weight(.set(path, node)) >= written([(path, node)]))
-    let changes = (0..<values.below(20)).map { i in (Path(keys: [ChildKey("c\(i)")]), values.node(depth: 3)) }
+    let node = generator.node(depth: 4)
+    #expect(weight(.set(path, node)) >= writtenBytes([(path, node)]))
+    let changes = (0..<generator.below(20)).map { i in
+      (Path(keys: [ChildKey("c\(i)")]), generator.node(depth: 3))
+    }
     #expect(
-      weight(.update(path, changes)) >= written(changes.map { (path.appending($0.0), $0.1) }))
+      weight(.update(path, changes)) >= writtenBytes(changes.map { (path.appending($0.0), $0.1) }))
   }
 
   @Test("Each leaf's weight includes its path, so many small leaves below a long path are heavy")
   func longPath() {
     let leaves = HugeSubtree.leaves(1_000)
     let weight = weight(.set(HugeSubtree.path, leaves))
-    let written = written([(HugeSubtree.path, leaves)])
-    #expect(written > 20 << 20)
-    #expect(weight >= written)
-    #expect(weight < written * 2)
+    let writtenBytes = writtenBytes([(HugeSubtree.path, leaves)])
+    #expect(writtenBytes > 20 << 20)
+    #expect(weight >= writtenBytes)
+    #expect(weight < writtenBytes * 2)
   }
 }

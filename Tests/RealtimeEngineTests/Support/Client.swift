@@ -1,5 +1,5 @@
-// Implements a protocol client for tests: sends requests, records its outputs in order, and rebuilds values
-// from pushes.
+// Implements a client of the engine for tests: sends requests, and records the responses and pushes in order. `Replica`
+// rebuilds values from the pushes.
 
 import Access
 import RealtimeEngine
@@ -34,10 +34,10 @@ actor Client {
   init(_ database: RealtimeDatabase, as caller: Principal = .nobody) {
     let inbox = Inbox()
     connection = database.connect(as: caller, to: inbox)
-    Task { for await deliveries in inbox.deliveries { await self.take(deliveries) } }
+    Task { for await deliveries in inbox.deliveries { await self.record(deliveries) } }
   }
 
-  private func take(_ deliveries: [RealtimeDelivery]) {
+  private func record(_ deliveries: [RealtimeDelivery]) {
     for output in deliveries.flatMap(\.outputs) {
       switch output {
       case .push(let push): received.append(.push(push))

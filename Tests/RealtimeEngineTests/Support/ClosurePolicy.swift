@@ -1,4 +1,4 @@
-// A policy whose decisions a test gives as a closure.
+// Implements an access policy that a test defines by a closure.
 
 import Access
 import Locking

@@ -19,7 +19,7 @@ struct RandomProgram {
   }
 
   let seed: UInt64
-  var values: RandomNodes
+  var generator: RandomNodes
   var model = Node.empty
   /// The current indexes.
   private(set) var rules: RulesFile?
@@ -37,7 +37,7 @@ struct RandomProgram {
   init(seed: UInt64, database: RealtimeDatabase, isPipelined: Bool = false) {
     self.seed = seed
     self.isPipelined = isPipelined
-    values = RandomNodes(seed: seed)
+    generator = RandomNodes(seed: seed)
     self.database = database
     for _ in 0..<3 { sessions.append(Session(client: Client(database))) }
   }
@@ -45,16 +45,16 @@ struct RandomProgram {
   /// Performs one random step.
   mutating func step() async {
     steps += 1
-    let index = values.below(sessions.count)
-    switch values.below(16) {
+    let index = generator.below(sessions.count)
+    switch generator.below(16) {
     case 0, 1, 2: await listen(index)
     case 3: await unlisten(index)
     case 4, 5: await transact(index)
     case 6, 7: await update(index)
     case 8: await setPriority(index)
-    case 12 where values.below(4) == 0: await publish()
+    case 12 where generator.below(4) == 0: await publish()
     case 9, 10: await register(index)
-    case 11: if values.below(3) == 0 { await end(index) } else { await cancel(index) }
+    case 11: if generator.below(3) == 0 { await end(index) } else { await cancel(index) }
     default: await set(index)
     }
   }
@@ -80,15 +80,15 @@ struct RandomProgram {
   // MARK: Writes
 
   private mutating func set(_ index: Int) async {
-    let path = values.path()
-    let node = values.below(4) == 0 ? Node.empty : values.node()
+    let path = generator.path()
+    let node = generator.below(4) == 0 ? Node.empty : generator.node()
     await submit(index) { $0.set(path, to: node, request: $1) }
     model = model.setting(path, to: node)
   }
 
   private mutating func setPriority(_ index: Int) async {
-    let path = values.path().child(.priority)
-    let node = values.below(3) == 0 ? Node.empty : Node.leaf(.int(Int64(values.below(3))))
+    let path = generator.path().child(.priority)
+    let node = generator.below(3) == 0 ? Node.empty : Node.leaf(.int(Int64(generator.below(3))))
     await submit(index) { $0.set(path, to: node, request: $1) }
     model = model.setting(path, to: node)
   }
@@ -96,12 +96,12 @@ struct RandomProgram {
   /// Random values at paths, none of which contains another.
   private mutating func changes() -> [(Path, Node)] {
     var changes: [(Path, Node)] = []
-    for _ in 0..<(1 + values.below(4)) {
-      var path = values.path()
+    for _ in 0..<(1 + generator.below(4)) {
+      var path = generator.path()
       // An update may not set its own location, so every path has a key.
-      if path.isRoot { path = path.child(ChildKey(values.key())) }
+      if path.isRoot { path = path.child(ChildKey(generator.key())) }
       changes.removeAll { path.contains($0.0) || $0.0.contains(path) }
-      changes.append((path, values.node()))
+      changes.append((path, generator.node()))
     }
     return changes.sorted { $0.0 < $1.0 }
   }
@@ -113,9 +113,9 @@ struct RandomProgram {
   }
 
   private mutating func transact(_ index: Int) async {
-    let path = values.path()
-    let node = values.node()
-    let isStale = values.below(3) == 0
+    let path = generator.path()
+    let node = generator.node()
+    let isStale = generator.below(3) == 0
     let hash = isStale ? "stale" : model.descendant(path).hash
     await submit(index, isStale ? "datastale" : "ok") { $0.set(path, to: node, ifHash: hash, request: $1) }
     if !isStale { model = model.setting(path, to: node) }
@@ -124,9 +124,9 @@ struct RandomProgram {
   // MARK: Ends of sessions
 
   private mutating func register(_ index: Int) async {
-    if values.below(2) == 0 {
-      let path = values.below(4) == 0 ? values.path().child(.priority) : values.path()
-      let node = path.isPriority ? Node.leaf(.int(Int64(values.below(3)))) : values.node()
+    if generator.below(2) == 0 {
+      let path = generator.below(4) == 0 ? generator.path().child(.priority) : generator.path()
+      let node = path.isPriority ? Node.leaf(.int(Int64(generator.below(3)))) : generator.node()
       await submit(index) { $0.onDisconnectSet(path, to: node, request: $1) }
       supersede(index, path, node)
     } else {
@@ -142,13 +142,14 @@ struct RandomProgram {
   }
 
   private mutating func cancel(_ index: Int) async {
-    let path = values.path()
+    let path = generator.path()
     await submit(index) { $0.onDisconnectCancel(path, request: $1) }
     splitRegistered(index, above: path)
     sessions[index].registered.removeAll { path.contains($0.path) }
   }
 
-  /// Splits an operation above a path into its siblings along the path.
+  /// Replaces the values registered at and below the topmost registered ancestor of a path by one value for each location
+  /// next to the path, so that the path itself can be cancelled.
   private mutating func splitRegistered(_ index: Int, above path: Path) {
     let registered = sessions[index].registered
     let above = registered.map(\.path).filter { $0 != path && $0.contains(path) }
@@ -177,7 +178,7 @@ struct RandomProgram {
   private mutating func end(_ index: Int) async {
     // Waits for all responses first, because a closed connection receives none.
     await awaitResponses()
-    if values.below(2) == 0 {
+    if generator.below(2) == 0 {
       sessions[index].client.connection.close()
     } else {
       database.takeOver(session: sessions[index].client.connection.session)
@@ -220,7 +221,8 @@ struct RandomProgram {
     var text = "{"
     for (name, depth) in [("\"rules\":{", 0), ("\"a\":{", 1), ("},\"$x\":{", 1), ("\"$y\":{", 2)] {
       text +=
-        name + "\".indexOn\":[" + (0..<values.below(4)).map { _ in "\"\(indexed())\"" }.joined(separator: ",")
+        name + "\".indexOn\":["
+        + (0..<generator.below(4)).map { _ in "\"\(indexedOrder())\"" }.joined(separator: ",")
       text += "]" + (depth == 1 && name.hasPrefix("\"a") ? "" : ",")
     }
     text += "}}}}"
@@ -231,22 +233,22 @@ struct RandomProgram {
     } catch { Issue.record("\(context): \(error): \(text)") }
   }
 
-  private mutating func indexed() -> String {
-    switch values.below(5) {
+  private mutating func indexedOrder() -> String {
+    switch generator.below(5) {
     case 0: ".value"
-    case 1: values.key() + "/" + values.key()
-    default: values.key()
+    case 1: generator.key() + "/" + generator.key()
+    default: generator.key()
     }
   }
 
   /// A query, usually in an order that is indexed at the location.
   private mutating func query(at path: Path) -> QuerySpec {
-    var query = values.query()
+    var query = generator.query()
     let indexes = rules?.root.descendant(path)?.indexes ?? []
-    guard values.below(3) > 0, !indexes.isEmpty else { return query }
-    query.ordering = indexes[values.below(indexes.count)]
-    if query.start != nil { query.start = values.bound(query.ordering) }
-    if query.end != nil { query.end = values.bound(query.ordering) }
+    guard generator.below(3) > 0, !indexes.isEmpty else { return query }
+    query.ordering = indexes[generator.below(indexes.count)]
+    if query.start != nil { query.start = generator.bound(query.ordering) }
+    if query.end != nil { query.end = generator.bound(query.ordering) }
     return query
   }
 
@@ -259,21 +261,21 @@ struct RandomProgram {
 
   private mutating func listen(_ index: Int) async {
     await receiveOutputs()
-    let path = values.path()
+    let path = generator.path()
     var query = QuerySpec.default
     var tag: Int64?
-    if values.below(3) > 0 {
+    if generator.below(3) > 0 {
       query = self.query(at: path)
       if query.showsAll { query.limit = .last(2) }
       tag = nextTag
       nextTag += 1
     }
     let name = ListenName(path: path, tag: tag)
-    let window = model.descendant(path).window(query)
+    let queryResult = model.descendant(path).window(query)
     // A client that holds the value sends its hash and receives no data.
-    let isKnown = values.below(3) == 0
-    sessions[index].replica.start(name, query, isKnown ? window : .empty)
-    let hash = isKnown ? window.hash : ""
+    let sendsHash = generator.below(3) == 0
+    sessions[index].replica.start(name, query, sendsHash ? queryResult : .empty)
+    let hash = sendsHash ? queryResult.hash : ""
     let answer = await sessions[index].client.call {
       $0.listen(path, query: query, tag: tag, hash: hash, request: $1)
     }
@@ -306,11 +308,12 @@ struct RandomProgram {
     for i in sessions.indices {
       for (name, query) in sessions[i].replica.queries {
         let expected = model.descendant(name.path).window(query)
-        let known = try await known(name, to: i, expected)
-        // A client removes empty objects by the same rules as the server, so even priorities must agree.
+        let clientValue = try await awaitValue(of: name, in: i, expecting: expected)
+        // The client's copy drops empty objects, and their priorities with them, as the server does. So the comparison
+        // includes priorities.
         #expect(
-          known == expected,
-          "\(context): \(name.path) \(query) knows \(known.text), not \(expected.text)")
+          clientValue == expected,
+          "\(context): \(name.path) \(query) knows \(clientValue.text), not \(expected.text)")
       }
     }
     try await checkReads(1)
@@ -319,25 +322,27 @@ struct RandomProgram {
   /// Returns a session's value of a listen. The server may have to read the complete location to update a
   /// window (docs/decisions/0015). Until then the window may lack children and show later ones instead. The
   /// test waits for the expected value. Meanwhile every child of the window must exist in the model.
-  private mutating func known(_ name: ListenName, to index: Int, _ expected: Node) async throws -> Node {
+  private mutating func awaitValue(of name: ListenName, in index: Int, expecting expected: Node) async throws
+    -> Node
+  {
     let complete = model.descendant(name.path)
-    var known = sessions[index].replica.values[name] ?? .empty
-    for _ in 0..<500 where name.tag != nil && known != expected {
-      known.forEachChild { key, child in
+    var clientValue = sessions[index].replica.values[name] ?? .empty
+    for _ in 0..<500 where name.tag != nil && clientValue != expected {
+      clientValue.forEachChild { key, child in
         #expect(child == complete.child(key), context)
         return true
       }
       try await Task.sleep(for: .milliseconds(10))
       await receiveOutputs()
-      known = sessions[index].replica.values[name] ?? .empty
+      clientValue = sessions[index].replica.values[name] ?? .empty
     }
-    return known
+    return clientValue
   }
 
   /// Compares random reads with the model: values, windows, priorities, shallow reads and hashes.
   mutating func checkReads(_ count: Int) async throws {
     for _ in 0..<count {
-      let path = values.path()
+      let path = generator.path()
       let expected = model.descendant(path)
       let found = try await database.get(path, as: .nobody)
       #expect(found == expected, context)

@@ -11,9 +11,9 @@ struct Replica {
   private(set) var values: [ListenName: Node] = [:]
   private(set) var queries: [ListenName: QuerySpec] = [:]
 
-  mutating func start(_ name: ListenName, _ query: QuerySpec, _ known: Node = .empty) {
+  mutating func start(_ name: ListenName, _ query: QuerySpec, _ value: Node = .empty) {
     queries[name] = query
-    values[name] = known
+    values[name] = value
   }
 
   mutating func stop(_ name: ListenName) {

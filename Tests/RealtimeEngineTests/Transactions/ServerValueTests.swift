@@ -15,7 +15,7 @@ struct ServerValueTests {
     try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy()).database("values")
   }
 
-  /// Whether a leaf is a timestamp between two others.
+  /// Whether a leaf is a timestamp between `start` and the current time.
   private func isInstant(_ node: Node, after start: Int64) -> Bool {
     guard case .int(let at)? = node.leafValue else { return false }
     return at >= start && at <= SystemTime.milliseconds()

@@ -12,8 +12,8 @@ import Testing
 struct RealtimeRowTests {
   @Test("Nodes round-trip through their encoding", arguments: 0..<50)
   func roundTrip(seed: Int) throws {
-    var values = RandomNodes(seed: UInt64(seed))
-    let node = values.node(depth: 4)
+    var generator = RandomNodes(seed: UInt64(seed))
+    let node = generator.node(depth: 4)
     #expect(try NodeDecoder.decode(NodeEncoder.encode(node)) == node)
     let deferred: [Node] = [
       .leaf(.deferred(.timestamp), priority: .deferred(.timestamp)), .leaf(.deferred(.increment(.int(-3)))),
@@ -24,11 +24,11 @@ struct RealtimeRowTests {
 
   @Test("Decoding corrupt bytes gives an error or another node, and never crashes", arguments: 0..<200)
   func corrupt(seed: Int) {
-    var values = RandomNodes(seed: UInt64(seed))
-    var bytes = NodeEncoder.encode(values.node(depth: 3))
-    for _ in 0..<3 where !bytes.isEmpty { bytes[values.below(bytes.count)] = UInt8(values.below(256)) }
+    var generator = RandomNodes(seed: UInt64(seed))
+    var bytes = NodeEncoder.encode(generator.node(depth: 3))
+    for _ in 0..<3 where !bytes.isEmpty { bytes[generator.below(bytes.count)] = UInt8(generator.below(256)) }
     _ = try? NodeDecoder.decode(bytes)
-    _ = try? NodeDecoder.decode(Array(bytes.dropLast(values.below(bytes.count + 1))))
+    _ = try? NodeDecoder.decode(Array(bytes.dropLast(generator.below(bytes.count + 1))))
     _ = try? ChangeLogRecord(bytes: bytes)
   }
 
@@ -36,8 +36,8 @@ struct RealtimeRowTests {
     "The siblings along a path are counted in the encoded bytes, without decoding them",
     arguments: 0..<100)
   func siblingCounts(seed: Int) throws {
-    var values = RandomNodes(seed: UInt64(seed))
-    let node = values.node(depth: 4)
+    var generator = RandomNodes(seed: UInt64(seed))
+    let node = generator.node(depth: 4)
     let bytes = NodeEncoder.encode(node)
     func siblingCounts(_ bytes: [UInt8], _ path: Path, _ maximum: Int = .max) throws -> [Int]? {
       try bytes.withUnsafeBytes { raw in
@@ -46,7 +46,7 @@ struct RealtimeRowTests {
       }
     }
     for _ in 0..<20 {
-      let path = values.path()
+      let path = generator.path()
       let parts = node.siblings(along: path)
       let found = try siblingCounts(bytes, path)?.reduce(0, +)
       if node.isLeaf {
@@ -59,9 +59,9 @@ struct RealtimeRowTests {
     }
     var corrupt = bytes
     for _ in 0..<3 where !corrupt.isEmpty {
-      corrupt[values.below(corrupt.count)] = UInt8(values.below(256))
+      corrupt[generator.below(corrupt.count)] = UInt8(generator.below(256))
     }
-    _ = try? siblingCounts(corrupt, values.path())
+    _ = try? siblingCounts(corrupt, generator.path())
     // If the count exceeds the maximum, the children are not read. Here their bytes are invalid.
     #expect(try siblingCounts([0x10, 20] + [UInt8](repeating: 0xFF, count: 20), "a/b", 10) == [20])
     #expect(throws: StoreError.self) {
@@ -86,7 +86,8 @@ struct RealtimeRowTests {
     try await store.close()
   }
 
-  @Test("Rows of one registration are one operation; each row of earlier versions is an operation")
+  @Test(
+    "The rows of one onDisconnect request are one operation; each row of earlier versions is a separate one")
   func registrations() async throws {
     let store = try MemoryStore()
     let database = try await store.database(named: "registered", history: .activeReadersOnly)
@@ -155,19 +156,19 @@ struct RealtimeRowTests {
     "The cache returns the stored subtrees, applies writes to them, and stays within its budget",
     arguments: 0..<10)
   func cache(seed: Int) {
-    var values = RandomNodes(seed: UInt64(seed))
+    var generator = RandomNodes(seed: UInt64(seed))
     let cache = TreeCache(budget: 20_000)
     var model = Node.empty
     for _ in 0..<2_000 {
-      let path = values.path()
-      if values.below(2) == 0 {
-        let node = values.node()
+      let path = generator.path()
+      if generator.below(2) == 0 {
+        let node = generator.node()
         model = model.setting(path, to: node)
         cache.apply(path, node, at: .zero)
       } else if let known = cache.node(at: path) {
         #expect(known == model.descendant(path))
       } else {
-        cache.keep(model.descendant(path), at: path)
+        cache.insert(model.descendant(path), at: path)
       }
       #expect(cache.cost <= 20_000 + 3 * model.estimatedSize)
     }

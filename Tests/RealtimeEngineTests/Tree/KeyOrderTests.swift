@@ -22,19 +22,19 @@ struct KeyOrderTests {
     try await RealtimeEngine(store: store, policy: OpenPolicy(), cacheBytes: 0).database(name)
   }
 
-  /// Returns keys of every kind: integers with and without leading zeros, push IDs, similar strings, and
-  /// strings with different byte and UTF-16 orders.
-  private static func key(_ values: inout RandomNodes, isSimple: Bool) -> String {
-    switch values.below(isSimple ? 6 : 8) {
-    case 0: "\(values.below(120) - 20)"
+  /// Returns a random key of one of many kinds: integers with and without leading zeros, push IDs, similar strings, and,
+  /// unless `isSimple`, strings whose UTF-16 order differs from their byte order.
+  private static func key(_ generator: inout RandomNodes, isSimple: Bool) -> String {
+    switch generator.below(isSimple ? 6 : 8) {
+    case 0: "\(generator.below(120) - 20)"
     case 1:
-      ["007", "00", "-0", "-01", "2147483647", "2147483648", "-2147483648", "-2147483649"][values.below(8)]
-    case 2: "-N\(["a", "b", "_", "Z"][values.below(4)])\(values.below(30))"
-    case 3: "\(values.below(20))\(["a", "-", " ", "é"][values.below(4)])"
-    case 4: ["-", "--", "a", "aa", "ab", "b", "~", " ", "-a", ":", "-:"][values.below(11)]
-    case 5: "k\(values.below(40))"
-    case 6: "k\(["\u{E000}", "\u{FFFD}", "😀", "𐀀", "z"][values.below(5)])\(values.below(3))"
-    default: ["\u{FF5E}", "😀"][values.below(2)]
+      ["007", "00", "-0", "-01", "2147483647", "2147483648", "-2147483648", "-2147483649"][generator.below(8)]
+    case 2: "-N\(["a", "b", "_", "Z"][generator.below(4)])\(generator.below(30))"
+    case 3: "\(generator.below(20))\(["a", "-", " ", "é"][generator.below(4)])"
+    case 4: ["-", "--", "a", "aa", "ab", "b", "~", " ", "-a", ":", "-:"][generator.below(11)]
+    case 5: "k\(generator.below(40))"
+    case 6: "k\(["\u{E000}", "\u{FFFD}", "😀", "𐀀", "z"][generator.below(5)])\(generator.below(3))"
+    default: ["\u{FF5E}", "😀"][generator.below(2)]
     }
   }
 
@@ -42,15 +42,15 @@ struct KeyOrderTests {
     "A window in key order or priority order read from rows equals that of the complete location",
     arguments: 0..<40)
   func property(seed: Int) async throws {
-    var values = RandomNodes(seed: UInt64(seed) &+ 11_000)
+    var generator = RandomNodes(seed: UInt64(seed) &+ 11_000)
     let (_, store, filling) = try await open("keys")
     let isSimple = seed % 2 == 0
     let hasPriorities = seed % 5 == 4
     var model = Node.empty
-    for _ in 0..<values.below(60) {
-      var child = values.below(3) == 0 ? values.node() : Node.leaf(.int(Int64(values.below(9))))
+    for _ in 0..<generator.below(60) {
+      var child = generator.below(3) == 0 ? generator.node() : Node.leaf(.int(Int64(generator.below(9))))
       if !hasPriorities { child = child.withoutPriorities }
-      model = model.settingChild(ChildKey(Self.key(&values, isSimple: isSimple)), to: child)
+      model = model.settingChild(ChildKey(Self.key(&generator, isSimple: isSimple)), to: child)
     }
     _ = try await filling.set("list", to: model, as: .nobody)
     for other in ["lis", "list!", "lisu"] {
@@ -58,22 +58,23 @@ struct KeyOrderTests {
     }
     let database = try await reopen(store, "keys")
     for _ in 0..<60 {
-      var query = QuerySpec(ordering: values.below(2) == 0 ? .key : .priority)
+      var query = QuerySpec(ordering: generator.below(2) == 0 ? .key : .priority)
       func bound() -> QuerySpec.Bound {
-        let key = Self.key(&values, isSimple: isSimple)
-        let isInclusive = values.below(3) > 0
+        let key = Self.key(&generator, isSimple: isSimple)
+        let isInclusive = generator.below(3) > 0
         if query.ordering == .key {
-          let text = [key, "[MIN_NAME]", "[MAX_NAME]"][max(0, values.below(12) - 9)]
+          let text = [key, "[MIN_NAME]", "[MAX_NAME]"][max(0, generator.below(12) - 9)]
           return .init(.string(text), isInclusive: isInclusive)
         }
-        let value: LeafValue? = values.below(4) == 0 ? .int(Int64(values.below(3))) : nil
-        return .init(value, key: values.below(3) == 0 ? nil : ChildKey(bound: key), isInclusive: isInclusive)
+        let value: LeafValue? = generator.below(4) == 0 ? .int(Int64(generator.below(3))) : nil
+        return .init(
+          value, key: generator.below(3) == 0 ? nil : ChildKey(bound: key), isInclusive: isInclusive)
       }
-      if values.below(2) == 0 { query.start = bound() }
-      if values.below(2) == 0 { query.end = bound() }
-      switch values.below(4) {
-      case 0: query.limit = .first(1 + values.below(8))
-      case 1, 2: query.limit = .last(1 + values.below(8))
+      if generator.below(2) == 0 { query.start = bound() }
+      if generator.below(2) == 0 { query.end = bound() }
+      switch generator.below(4) {
+      case 0: query.limit = .first(1 + generator.below(8))
+      case 1, 2: query.limit = .last(1 + generator.below(8))
       default: break
       }
       let found = try await database.get("list", query: query, as: .nobody)
@@ -133,25 +134,26 @@ struct KeyOrderTests {
   @Test(
     "A window of a location with many integer keys equals that of the complete location", arguments: 0..<16)
   func numbers(seed: Int) async throws {
-    var values = RandomNodes(seed: UInt64(seed) &+ 12_000)
+    var generator = RandomNodes(seed: UInt64(seed) &+ 12_000)
     let (_, store, filling) = try await open("numbers")
     func number() -> Int {
       // Integers of every length, close together and far apart.
-      switch values.below(6) {
-      case 0: values.below(10)
-      case 1: values.below(1_200)
-      case 2: 99_990 + values.below(20)
-      case 3: 4_000 + values.below(40) * 25
-      case 4: [2_147_483_640, 1_000_000_000, 999_999_999, 20_000, 1_000][values.below(5)] + values.below(12)
-      default: seed % 4 == 0 ? -values.below(300) : values.below(400)
+      switch generator.below(6) {
+      case 0: generator.below(10)
+      case 1: generator.below(1_200)
+      case 2: 99_990 + generator.below(20)
+      case 3: 4_000 + generator.below(40) * 25
+      case 4:
+        [2_147_483_640, 1_000_000_000, 999_999_999, 20_000, 1_000][generator.below(5)] + generator.below(12)
+      default: seed % 4 == 0 ? -generator.below(300) : generator.below(400)
       }
     }
     var model = Node.empty
-    for _ in 0..<(200 + values.below(500)) {
+    for _ in 0..<(200 + generator.below(500)) {
       let text =
-        switch values.below(24) {
+        switch generator.below(24) {
         case 0: "0\(number())"
-        case 1: "\(number())\(["a", "-", " ", ":"][values.below(4)])"
+        case 1: "\(number())\(["a", "-", " ", ":"][generator.below(4)])"
         case 2: "-N\(number())"
         default: "\(number())"
         }
@@ -161,14 +163,16 @@ struct KeyOrderTests {
     let database = try await reopen(store, "numbers")
     for _ in 0..<40 {
       var query = QuerySpec(ordering: .key)
-      if values.below(3) > 0 {
-        query.start = .init(.string("\(number())"), isInclusive: values.below(2) == 0)
+      if generator.below(3) > 0 {
+        query.start = .init(.string("\(number())"), isInclusive: generator.below(2) == 0)
       }
-      if values.below(3) == 0 { query.end = .init(.string("\(number())"), isInclusive: values.below(2) == 0) }
-      switch values.below(4) {
-      case 0: query.limit = .last(1 + values.below(30))
+      if generator.below(3) == 0 {
+        query.end = .init(.string("\(number())"), isInclusive: generator.below(2) == 0)
+      }
+      switch generator.below(4) {
+      case 0: query.limit = .last(1 + generator.below(30))
       case 1 where query.end != nil: break
-      default: query.limit = .first(1 + values.below(60))
+      default: query.limit = .first(1 + generator.below(60))
       }
       let found = try await database.get("list", query: query, as: .nobody)
       #expect(found == model.window(query), "seed \(seed): \(query)")
@@ -225,7 +229,7 @@ struct KeyOrderTests {
     "With or without priorities on the children, windows equal those of the complete location",
     arguments: 0..<24)
   func prioritiesAnywhere(seed: Int) async throws {
-    var values = RandomNodes(seed: UInt64(seed) &+ 13_000)
+    var generator = RandomNodes(seed: UInt64(seed) &+ 13_000)
     let store = try MemoryStore()
     let staging: StagingLimits = seed % 3 == 0 ? .tiny : .standard
     let filling = try await RealtimeEngine(store: store, policy: OpenPolicy(), staging: staging)
@@ -233,25 +237,25 @@ struct KeyOrderTests {
     var model = Node.empty
     func check(_ database: RealtimeDatabase) async throws {
       for _ in 0..<12 {
-        let path = values.path()
+        let path = generator.path()
         var query = QuerySpec(
-          limit: values.below(2) == 0 ? .first(1 + values.below(3)) : .last(1 + values.below(3)))
-        if values.below(3) == 0 { query.start = values.bound(.priority) }
+          limit: generator.below(2) == 0 ? .first(1 + generator.below(3)) : .last(1 + generator.below(3)))
+        if generator.below(3) == 0 { query.start = generator.bound(.priority) }
         let found = try await database.get(path, query: query, as: .nobody)
         #expect(found == model.descendant(path).window(query), "seed \(seed): \(path) \(query)")
       }
     }
     for round in 0..<30 {
-      let path = values.path()
+      let path = generator.path()
       // Only a few values have priorities, so most locations have none.
-      var node = values.below(5) == 0 ? values.node() : values.node().withoutPriorities
-      if values.below(20) == 0 { node = .empty }
-      if values.below(6) == 0 {
-        let priority = Node.leaf(.int(Int64(values.below(3))))
+      var node = generator.below(5) == 0 ? generator.node() : generator.node().withoutPriorities
+      if generator.below(20) == 0 { node = .empty }
+      if generator.below(6) == 0 {
+        let priority = Node.leaf(.int(Int64(generator.below(3))))
         _ = try await filling.set(path.child(.priority), to: priority, as: .nobody)
         model = model.setting(path.child(.priority), to: priority)
       }
-      if values.below(3) == 0, !path.isRoot {
+      if generator.below(3) == 0, !path.isRoot {
         _ = try await filling.update("/", [(path, node)], as: .nobody)
       } else {
         _ = try await filling.set(path, to: node, as: .nobody)

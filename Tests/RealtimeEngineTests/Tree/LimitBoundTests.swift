@@ -91,9 +91,9 @@ struct LimitBoundTests {
 
   @Test("The size of one response is limited, whether it is read from rows or from the cache")
   func responses() async throws {
-    var values = RandomNodes(seed: 7)
+    var generator = RandomNodes(seed: 7)
     var node = Node.empty
-    while node.childCount < 3 { node = values.node(depth: 3) }
+    while node.childCount < 3 { node = generator.node(depth: 3) }
     for (spare, expected) in [(0, "ok \(node.text)"), (-1, LimitBoundTests.tooBig)] {
       let store = try MemoryStore()
       var limits = RealtimeLimits()
@@ -115,8 +115,8 @@ struct LimitBoundTests {
 
   @Test("The size estimate while rows are assembled equals that of the complete node", arguments: 0..<50)
   func assembled(seed: Int) {
-    var values = RandomNodes(seed: UInt64(seed))
-    let node = values.node(depth: 4)
+    var generator = RandomNodes(seed: UInt64(seed))
+    let node = generator.node(depth: 4)
     var assembler = NodeAssembler()
     node.forEachLeaf { assembler.add($0.keys, $1) }
     if !node.isEmpty { #expect(assembler.estimatedSize == node.estimatedSize) }

@@ -24,7 +24,7 @@ struct RealtimeRestartTests {
   func restart(seed: Int) async throws {
     let path = directory()
     defer { try? FileManager.default.removeItem(atPath: path) }
-    var values = RandomNodes(seed: UInt64(500 + seed))
+    var generator = RandomNodes(seed: UInt64(500 + seed))
     var model = Node.empty
     for _ in 0..<4 {
       let store = try await open(path)
@@ -33,8 +33,8 @@ struct RealtimeRestartTests {
       let database = try await engine.database("disk")
       #expect(try await database.get("/", as: .nobody) == model)
       for _ in 0..<60 {
-        let at = values.below(5) == 0 ? values.path().child(.priority) : values.path()
-        let node = at.isPriority ? Node.leaf(.int(Int64(values.below(3)))) : values.node()
+        let at = generator.below(5) == 0 ? generator.path().child(.priority) : generator.path()
+        let node = at.isPriority ? Node.leaf(.int(Int64(generator.below(3)))) : generator.node()
         _ = try await database.set(at, to: node, as: .nobody)
         model = model.setting(at, to: node)
       }

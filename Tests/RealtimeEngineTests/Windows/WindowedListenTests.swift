@@ -256,7 +256,7 @@ struct WindowedListenTests {
     #expect(windows.isEmpty)
   }
 
-  @Test("Clients see their windows after every write", arguments: ReplayTests.programs(of: 12))
+  @Test("Clients see their windows after every write", arguments: ReplayTests.seeds(ofPrograms: 12))
   func property(seed: Int) async throws {
     var staging = seed % 3 == 0 ? StagingLimits.tiny : StagingLimits.tinyReads
     staging.readRows = 4
@@ -293,7 +293,7 @@ private struct WindowProgram {
   /// the engine follows the complete list instead of windows.
   private let avoidsFullValues: Bool
   private let database: RealtimeDatabase
-  private var values: RandomNodes
+  private var generator: RandomNodes
   private var model = Node.empty
   private var clients: [Client]
   private var replicas: [Replica]
@@ -306,7 +306,7 @@ private struct WindowProgram {
     self.seed = seed
     avoidsFullValues = seed % 4 != 3
     self.database = database
-    values = RandomNodes(seed: 60_000 + seed)
+    generator = RandomNodes(seed: 60_000 + seed)
     clients = (0..<3).map { _ in Client(database) }
     replicas = (0..<3).map { _ in Replica() }
   }
@@ -318,18 +318,18 @@ private struct WindowProgram {
 
   mutating func step() async throws {
     steps += 1
-    switch values.below(24) {
+    switch generator.below(24) {
     case 0, 1, 2: await listen()
     case 3: await unlisten()
-    case 4 where values.below(3) == 0:
+    case 4 where generator.below(3) == 0:
       if avoidsFullValues { while !listens.isEmpty { await unlisten() } }
       try await publish()
     case 5 where permitsFullValue():
-      try await set(Path(keys: [key(), ".priority"]), values.below(2) == 0 ? .empty : 1)
+      try await set(Path(keys: [key(), ".priority"]), generator.below(2) == 0 ? .empty : 1)
     case 6, 7: try await update()
-    case 8 where values.below(4) == 0 && permitsFullValue():
+    case 8 where generator.below(4) == 0 && permitsFullValue():
       try await set(.root, .object((0..<8).map { _ in (key(), child()) }))
-    case 9, 10, 11: try await set(Path(keys: [key(), "n"]), .leaf(values.leaf()))
+    case 9, 10, 11: try await set(Path(keys: [key(), "n"]), .leaf(generator.leaf()))
     case 12, 13, 14: try await set(Path(keys: [key()]), .empty)
     default: try await set(Path(keys: [key()]), child())
     }
@@ -342,62 +342,64 @@ private struct WindowProgram {
     }
   }
 
-  private mutating func permitsFullValue() -> Bool { !avoidsFullValues || values.below(20) == 0 }
+  private mutating func permitsFullValue() -> Bool { !avoidsFullValues || generator.below(20) == 0 }
 
   private mutating func key() -> RealtimeModel.ChildKey {
-    let number = values.below(40)
+    let number = generator.below(40)
     return ChildKey(number % 3 == 0 ? "\(number)" : "k\(number)")
   }
 
   private mutating func child() -> Node {
-    switch values.below(8) {
-    case 0: .leaf(values.leaf())
-    case 1: .object([("n", .leaf(values.leaf())), ("at", ["x": .leaf(values.leaf())])])
+    switch generator.below(8) {
+    case 0: .leaf(generator.leaf())
+    case 1: .object([("n", .leaf(generator.leaf())), ("at", ["x": .leaf(generator.leaf())])])
     // This child has too many rows for a batch to read.
-    case 2 where values.below(4) == 0 && permitsFullValue(): .object((0..<8).map { (ChildKey("f\($0)"), 1) })
+    case 2 where generator.below(4) == 0 && permitsFullValue():
+      .object((0..<8).map { (ChildKey("f\($0)"), 1) })
     default:
       .object(
-        [("n", .leaf(values.leaf()))],
-        priority: values.below(12) == 0 && permitsFullValue() ? values.priority() : nil)
+        [("n", .leaf(generator.leaf()))],
+        priority: generator.below(12) == 0 && permitsFullValue() ? generator.priority() : nil)
     }
   }
 
   private mutating func set(_ path: Path, _ node: Node) async throws {
-    let answer = await clients[values.below(3)].set(Path("list").appending(path), node)
+    let answer = await clients[generator.below(3)].set(Path("list").appending(path), node)
     #expect(answer.text == "ok", "seed \(seed), step \(steps)")
     model = model.setting(path, to: node)
   }
 
   private mutating func update() async throws {
     var changes: [(Path, Node)] = []
-    for _ in 0..<(1 + values.below(6)) {
-      let path = values.below(3) == 0 ? Path(keys: [key(), "n"]) : Path(keys: [key()])
+    for _ in 0..<(1 + generator.below(6)) {
+      let path = generator.below(3) == 0 ? Path(keys: [key(), "n"]) : Path(keys: [key()])
       changes.removeAll { path.contains($0.0) || $0.0.contains(path) }
-      changes.append((path, values.below(3) == 0 ? .empty : path.count == 2 ? .leaf(values.leaf()) : child()))
+      changes.append(
+        (path, generator.below(3) == 0 ? .empty : path.count == 2 ? .leaf(generator.leaf()) : child()))
     }
     let sent = changes
-    let answer = await clients[values.below(3)].call { $0.update("list", sent, request: $1) }
+    let answer = await clients[generator.below(3)].call { $0.update("list", sent, request: $1) }
     #expect(answer.text == "ok", "seed \(seed), step \(steps)")
     model = model.merging(changes)
   }
 
   private mutating func publish() async throws {
-    indexes = ["n", "at/x", ".value"].filter { _ in avoidsFullValues || values.below(4) > 0 }
+    indexes = ["n", "at/x", ".value"].filter { _ in avoidsFullValues || generator.below(4) > 0 }
     let list = indexes.map { "\"\($0)\"" }.joined(separator: ",")
     let text = #"{"rules":{"list":{".indexOn":["# + list + "]}}}"
     try await database.setRules(RulesFile(Array(text.utf8)), as: .administrator)
     let database = database
-    if values.below(3) > 0 { #expect(try await eventually { await database.indexesAreBuilt() }) }
+    if generator.below(3) > 0 { #expect(try await eventually { await database.indexesAreBuilt() }) }
   }
 
   private mutating func query() -> QuerySpec {
     let orderings: [Ordering] = [.key, .priority, .child("n"), .child("n"), .child("at/x"), .value]
-    var query = QuerySpec(ordering: orderings[values.below(6)])
-    if values.below(3) == 0 { query.start = bound(query.ordering) }
-    if values.below(3) == 0 { query.end = bound(query.ordering) }
-    switch values.below(5) {
-    case 0, 1: query.limit = .first(1 + values.below(5))
-    case 2, 3: query.limit = .last(1 + values.below(5))
+    var query = QuerySpec(ordering: orderings[generator.below(6)])
+    if generator.below(3) == 0 { query.start = bound(query.ordering) }
+    if generator.below(3) == 0 { query.end = bound(query.ordering) }
+    switch generator.below(5) {
+    case 0, 1: query.limit = .first(1 + generator.below(5))
+    case 2, 3: query.limit = .last(1 + generator.below(5))
     default: break
     }
     if query.showsAll { query.limit = .last(2) }
@@ -405,20 +407,21 @@ private struct WindowProgram {
   }
 
   private mutating func bound(_ ordering: Ordering) -> QuerySpec.Bound {
-    if ordering == .key { return .init(.string(key().text), isInclusive: values.below(2) == 0) }
-    return .init(values.leaf(), key: values.below(2) == 0 ? key() : nil, isInclusive: values.below(2) == 0)
+    if ordering == .key { return .init(.string(key().text), isInclusive: generator.below(2) == 0) }
+    return .init(
+      generator.leaf(), key: generator.below(2) == 0 ? key() : nil, isInclusive: generator.below(2) == 0)
   }
 
   private mutating func listen() async {
-    let client = values.below(3)
+    let client = generator.below(3)
     await applyPushes(client)
     let query = query()
     let name = ListenName(path: "list", tag: nextTag)
     nextTag += 1
     let window = model.window(query)
-    let isKnown = values.below(4) == 0
-    replicas[client].start(name, query, isKnown ? window : .empty)
-    let hash = isKnown ? window.hash : ""
+    let sendsHash = generator.below(4) == 0
+    replicas[client].start(name, query, sendsHash ? window : .empty)
+    let hash = sendsHash ? window.hash : ""
     let answer = await clients[client].call {
       $0.listen("list", query: query, tag: name.tag, hash: hash, request: $1)
     }
@@ -429,7 +432,7 @@ private struct WindowProgram {
 
   private mutating func unlisten() async {
     guard !listens.isEmpty else { return }
-    let (client, name) = listens.remove(at: values.below(listens.count))
+    let (client, name) = listens.remove(at: generator.below(listens.count))
     await applyPushes(client)
     replicas[client].stop(name)
     await clients[client].call { $0.unlisten("list", tag: name.tag, request: $1) }
@@ -449,9 +452,9 @@ private struct WindowProgram {
       for client in 0..<3 { await applyPushes(client) }
       for (client, name) in listens {
         guard let query = replicas[client].queries[name] else { continue }
-        let known = replicas[client].values[name] ?? .empty
+        let clientValue = replicas[client].values[name] ?? .empty
         let expected = model.window(query)
-        if known != expected { wrong = "\(query) knows \(known.text), not \(expected.text)" }
+        if clientValue != expected { wrong = "\(query) knows \(clientValue.text), not \(expected.text)" }
       }
       if wrong.isEmpty { return }
       let isReadingFullValue = database.runner.executor.windows["list"]?.isReadingFullValue

@@ -23,9 +23,9 @@ struct BatchQueue: Sendable {
     bytes += message.readableBytes
   }
 
-  /// Returns the next batch as a script that calls the client's function. It contains the messages that fit
-  /// into `limit` bytes, but at least one if any is queued.
-  mutating func batch(limit: Int) -> ByteBuffer {
+  /// Removes the first messages that fit into `limit` bytes, but at least one if any is queued. Returns them as
+  /// a batch: a script that calls the client's function.
+  mutating func nextBatch(limit: Int) -> ByteBuffer {
     var script = ByteBuffer()
     script.writeString("pRTLPCB(\(next),[")
     next += 1
@@ -42,7 +42,7 @@ struct BatchQueue: Sendable {
   }
 
   /// Returns the script that announces the end of the batches.
-  func close() -> ByteBuffer {
+  func closingScript() -> ByteBuffer {
     // The number of the last batch lets the client process it before closing. Clients treat number 0 like a
     // missing number, so it is omitted if there was only one batch.
     ByteBuffer(string: next > 1 ? "pLPCommand('close',\(next - 1));\n" : "pLPCommand('close');\n")

@@ -68,8 +68,8 @@ final class LongPollSession {
     queue.append(ByteBuffer(bytes: ServerControl.hello(hello).json()))
     var script = LongPollScript.functions(callback: start.callback)
     script.writeString("pLPCommand('start','\(id)','\(password)');\n")
-    script.writeImmutableBuffer(queue.batch(limit: endpoint.limits.longPollBatchBytes))
-    watch()
+    script.writeImmutableBuffer(queue.nextBatch(limit: endpoint.limits.longPollBatchBytes))
+    scheduleActivityCheck()
     return script
   }
 
@@ -120,7 +120,7 @@ final class LongPollSession {
   }
 
   /// Ends the session when its client stops polling.
-  private func watch() {
+  private func scheduleActivityCheck() {
     let bound = NIOLoopBound(self, eventLoop: eventLoop)
     eventLoop.scheduleTask(deadline: lastSeen + endpoint.limits.lostAfter) {
       let this = bound.value
@@ -128,7 +128,7 @@ final class LongPollSession {
       if case .done = this.upgrade { return }
       if !this.heldPolls.isEmpty { this.lastSeen = .now() }
       if NIODeadline.now() - this.lastSeen >= this.endpoint.limits.lostAfter { return this.end() }
-      this.watch()
+      this.scheduleActivityCheck()
     }
   }
 
@@ -194,13 +194,15 @@ final class LongPollSession {
     }
   }
 
-  private func respondWithBatch() { respond(with: queue.batch(limit: endpoint.limits.longPollBatchBytes)) }
+  private func respondWithBatch() {
+    respond(with: queue.nextBatch(limit: endpoint.limits.longPollBatchBytes))
+  }
 
   /// Responds to the oldest poll with all queued messages and the announcement that none follow.
   func respondWithLastBatch() {
     var script = ByteBuffer()
-    if !queue.isEmpty { script.writeImmutableBuffer(queue.batch(limit: .max)) }
-    script.writeImmutableBuffer(queue.close())
+    if !queue.isEmpty { script.writeImmutableBuffer(queue.nextBatch(limit: .max)) }
+    script.writeImmutableBuffer(queue.closingScript())
     respond(with: script)
   }
 

@@ -64,7 +64,7 @@ struct RESTRequest: Sendable {
     } catch {
       throw RESTError(error)
     }
-    try readOutput(target, endpoint.limits.data)
+    try readOutputOptions(target, endpoint.limits.data)
     if form != nil { printing = .silent }
     try readQuery(target)
     try readCondition(head)
@@ -140,12 +140,12 @@ struct RESTRequest: Sendable {
   /// Returns the error if the request's credential is rejected; nil otherwise. Needs only the head, so that
   /// no body is buffered for a rejected request.
   static func rejection(of head: HTTPRequestHead, _ endpoint: RealtimeEndpoint) -> RESTError? {
-    guard head.method != .OPTIONS, endpoint.authentication.mayRefuse else { return nil }
+    guard head.method != .OPTIONS, endpoint.authentication.mayReject else { return nil }
     let path = head.uri.prefix { $0 != "?" }
     guard path != "/.ws", path != "/.lp" else { return nil }
     do throws(RealtimeError) {
       let credential = try credential(head, try? RequestTarget(head.uri))
-      return endpoint.authentication.refusal(of: credential).map { RESTError($0) }
+      return endpoint.authentication.rejection(of: credential).map { RESTError($0) }
     } catch {
       return RESTError(error)
     }
@@ -179,7 +179,7 @@ struct RESTRequest: Sendable {
     return override
   }
 
-  private mutating func readOutput(
+  private mutating func readOutputOptions(
     _ target: RequestTarget, _ limits: RealtimeLimits
   ) throws(RESTError) {
     switch target["print"] {
@@ -267,8 +267,8 @@ struct RESTRequest: Sendable {
     }
   }
 
-  /// Returns the ETags of a header. An empty ETag matches no value. It is not ignored, because the write
-  /// would then run without its condition.
+  /// Returns the ETags of a header. Rejects an empty ETag: if it were ignored, the write would run without its
+  /// condition.
   private static func tags(_ head: HTTPRequestHead, _ name: String) throws(RESTError) -> [String] {
     let tags = head.headers[canonicalForm: name].map(unquoted)
     guard !tags.contains(""), !tags.isEmpty || !head.headers.contains(name: name) else {

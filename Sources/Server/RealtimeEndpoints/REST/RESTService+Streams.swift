@@ -44,16 +44,16 @@ extension RESTService {
       progress.add(bytes.count)
       response.rest = ExportBody(export, endsLine: request.printing == .pretty, progress, endpoint.log)
     }
-    return finish(request, response)
+    return applyOutputOptions(request, response)
   }
 
   /// Writes a body while it arrives.
   func write(_ request: RESTRequest, _ body: BodyQueue) async -> HTTPResponse {
     do {
       let database = try await endpoint.engine.database(request.namespace)
-      let writing = try await database.beginImport(
+      let valueImport = try await database.beginImport(
         at: request.path, maximumBytes: request.maximumBodyBytes(endpoint.limits), as: request.caller)
-      let maximum = try await request.sizeLimit(in: database)?.values
+      let maximum = try await request.sizeLimit(in: database)?.maximumValues
       let storedValues: Int
       if let maximum {
         storedValues = try await database.estimate(
@@ -67,11 +67,13 @@ extension RESTService {
       chunks: while true {
         switch await body.next() {
         case .chunk(let chunk):
-          try await writing.add(try form?.read(chunk) ?? chunk)
-          let pending = await writing.pendingBytes
+          try await valueImport.add(try form?.read(chunk) ?? chunk)
+          let pending = await valueImport.pendingBytes
           body.onConsumed(held + chunk.count - pending)
           held = pending
-          if let maximum, await storedValues + writing.values > maximum { throw RealtimeError.writeTooBig }
+          if let maximum, await storedValues + valueImport.values > maximum {
+            throw RealtimeError.writeTooBig
+          }
           progress.add(chunk.count)
         case .end:
           try form?.finish()
@@ -79,9 +81,11 @@ extension RESTService {
         case .broken: throw RESTError(.badRequest, "The request did not arrive completely.")
         }
       }
-      try await writing.finish()
+      try await valueImport.finish()
       progress.finish()
-      guard request.printing != .silent else { return finish(request, HTTPResponse(.ok, json: [])) }
+      guard request.printing != .silent else {
+        return applyOutputOptions(request, HTTPResponse(.ok, json: []))
+      }
       return try await stream(request, isExport: false, isLimited: false, database)
     } catch {
       return HTTPResponse(RESTError(error))

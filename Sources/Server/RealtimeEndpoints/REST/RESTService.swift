@@ -37,7 +37,7 @@ struct RESTService: Sendable {
     if request.isShallow {
       let shallow = try await database.getShallow(
         request.path, query: request.query ?? .default, as: request.caller, until: request.deadline)
-      return finish(request, value(request, shallow.write))
+      return applyOutputOptions(request, jsonResponse(request, shallow.write))
     }
     // The client may have disconnected while the read was queued.
     try Task.checkCancellation()
@@ -57,9 +57,9 @@ struct RESTService: Sendable {
       response.add(etag: tag)
       return response
     }
-    var response = value(request) { $0.node(node, request.isExport ? .export : .plain) }
+    var response = jsonResponse(request) { $0.node(node, request.isExport ? .export : .plain) }
     if request.wantsETag { response.add(etag: node.etag) }
-    return finish(request, response)
+    return applyOutputOptions(request, response)
   }
 
   private func read(_ request: RESTRequest, _ database: RealtimeDatabase) async throws -> Node {
@@ -82,13 +82,13 @@ struct RESTService: Sendable {
     if case .ifMatch(let tag) = request.condition { hash = tag == RESTRequest.nullETag ? "" : tag }
     switch try await database.set(request.path, to: node, ifHash: hash, as: request.caller) {
     // The result would reveal stored data that the caller may not read.
-    case .written(nil): return finish(request, echo(request, body))
+    case .written(nil): return applyOutputOptions(request, echo(request, body))
     case .written(let written?):
-      var response = value(request) { $0.node(written, .plain) }
+      var response = jsonResponse(request) { $0.node(written, .plain) }
       if request.wantsETag { response.add(etag: written.etag) }
-      return finish(request, response)
+      return applyOutputOptions(request, response)
     case .stale(let current):
-      var response = value(request) { $0.node(current, .plain) }
+      var response = jsonResponse(request) { $0.node(current, .plain) }
       response.status = .preconditionFailed
       response.add(etag: current.etag)
       return response
@@ -102,9 +102,9 @@ struct RESTService: Sendable {
     let name = endpoint.engine.nextPushID()
     try await request.checkSize(of: [(Path(keys: [ChildKey(name)]), node)], in: database)
     _ = try await database.set(request.path.child(ChildKey(name)), to: node, as: request.caller)
-    return finish(
+    return applyOutputOptions(
       request,
-      value(request) { writer in
+      jsonResponse(request) { writer in
         writer.beginObject()
         writer.key("name")
         writer.string(name)
@@ -127,7 +127,7 @@ struct RESTService: Sendable {
       try await request.checkSize(of: changes, in: database)
       if !changes.isEmpty { _ = try await database.update(request.path, changes, as: request.caller) }
     }
-    return finish(request, echo(request, body))
+    return applyOutputOptions(request, echo(request, body))
   }
 
   private func node(_ body: ByteBuffer) throws -> Node {
@@ -150,10 +150,10 @@ struct RESTService: Sendable {
     let sent = body.withUnsafeReadableBytes { raw in
       (try? JSONValue(json: raw, limits: endpoint.limits.data.json)) ?? .null
     }
-    return value(request) { $0.write(sent) }
+    return jsonResponse(request) { $0.write(sent) }
   }
 
-  private func value(_ request: RESTRequest, _ write: (inout JSONWriter) -> Void) -> HTTPResponse {
+  private func jsonResponse(_ request: RESTRequest, _ write: (inout JSONWriter) -> Void) -> HTTPResponse {
     var writer = JSONWriter(pretty: request.printing == .pretty)
     write(&writer)
     if request.printing == .pretty { writer.lineFeed() }
@@ -167,7 +167,7 @@ struct RESTService: Sendable {
   }
 
   /// Applies the output options of the request to a successful response.
-  func finish(_ request: RESTRequest, _ response: HTTPResponse) -> HTTPResponse {
+  func applyOutputOptions(_ request: RESTRequest, _ response: HTTPResponse) -> HTTPResponse {
     var response = response
     if request.printing == .silent {
       response.status = .noContent

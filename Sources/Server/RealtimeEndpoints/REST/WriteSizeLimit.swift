@@ -14,7 +14,7 @@ enum WriteSizeLimit: String, Sendable {
   static let valuesPerSecond = 100_000
 
   /// Maximum number of values that a write of the class may touch; nil for no limit.
-  var values: Int? {
+  var maximumValues: Int? {
     switch self {
     case .tiny: Self.valuesPerSecond
     case .small: 10 * Self.valuesPerSecond
@@ -39,7 +39,7 @@ extension RESTRequest {
   /// - Throws: ``RealtimeModel/RealtimeError``: `write_too_big`, or an error of the update itself.
   func checkSize(of changes: [(Path, Node)], in database: RealtimeDatabase) async throws(RealtimeError) {
     // A write to a priority changes one value only, so no class rejects it.
-    guard let maximum = try await sizeLimit(in: database)?.values, !path.isPriority else { return }
+    guard let maximum = try await sizeLimit(in: database)?.maximumValues, !path.isPriority else { return }
     let count = try await database.estimate(
       path, changes, isConditional: condition != .none, atMost: maximum + 1, as: caller)
     guard count <= maximum else { throw .writeTooBig }

@@ -13,8 +13,8 @@ extension RealtimeSession {
   /// Hands a request to the engine or responds to it.
   func perform(_ request: ClientRequest, on connection: RealtimeConnection) {
     let number = request.number
-    if request.action.concernsData, let refusal = endpoint.authentication.refusal(of: nil) {
-      return reply(ServerResponse(number, refusal).json())
+    if request.action.concernsData, let rejection = endpoint.authentication.rejection(of: nil) {
+      return reply(ServerResponse(number, rejection).json())
     }
     switch request.action {
     case .listen(let listen): self.listen(listen, number, connection)
@@ -25,19 +25,19 @@ extension RealtimeSession {
       expectResponse()
       connection.get(path, query: query, request: number)
     case .put(let path, let data, let hash):
-      guard fits(data.estimatedSize, number) else { return }
+      guard acceptsSize(data.estimatedSize, number) else { return }
       expectResponse()
       connection.set(path, to: data, ifHash: hash, request: number)
     case .merge(let path, let children):
-      guard fits(children, number) else { return }
+      guard acceptsSize(children, number) else { return }
       expectResponse()
       connection.update(path, children, request: number)
     case .onDisconnectPut(let path, let data):
-      guard fits(data.estimatedSize, number) else { return }
+      guard acceptsSize(data.estimatedSize, number) else { return }
       expectResponse()
       connection.onDisconnectSet(path, to: data, request: number)
     case .onDisconnectMerge(let path, let children):
-      guard fits(children, number) else { return }
+      guard acceptsSize(children, number) else { return }
       expectResponse()
       connection.onDisconnectUpdate(path, children, request: number)
     case .onDisconnectCancel(let path):
@@ -107,14 +107,15 @@ extension RealtimeSession {
     }
   }
 
-  private func fits(_ size: Int, _ number: Int64) -> Bool {
+  /// Whether a write is within the size limit. Responds with an error if it is not.
+  private func acceptsSize(_ size: Int, _ number: Int64) -> Bool {
     if size <= endpoint.limits.data.socketWriteBytes { return true }
     reply(ServerResponse(number, .writeTooBig).json())
     return false
   }
 
-  private func fits(_ children: [(Path, Node)], _ number: Int64) -> Bool {
-    fits(children.reduce(0) { $0 + $1.1.estimatedSize }, number)
+  private func acceptsSize(_ children: [(Path, Node)], _ number: Int64) -> Bool {
+    acceptsSize(children.reduce(0) { $0 + $1.1.estimatedSize }, number)
   }
 }
 

@@ -52,7 +52,7 @@ struct SettingsRequest: Sendable {
   /// - Throws: ``RESTError`` for an unknown or unsupported setting.
   init(_ head: HTTPRequestHead, _ target: RequestTarget, _ endpoint: RealtimeEndpoint) throws(RESTError) {
     let name = try Self.name(target.rawPath)
-    // A request to the root location has the same credential, namespace and method, so its parser is used.
+    // The parser of data requests reads the credential, the namespace and the method, as for a request to the root.
     var root = target
     root.rawPath = "/.json"
     let request = try RESTRequest(head, root, endpoint)

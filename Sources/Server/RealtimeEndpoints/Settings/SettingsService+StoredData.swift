@@ -1,5 +1,4 @@
-// The part of the settings service for rulesets, their labels, and function triggers. Administrators and the
-// Firebase CLI use it.
+// Serves rulesets, their labels and function triggers, which administrators and the Firebase CLI read and change.
 
 import Access
 import FirestoreModel
@@ -51,8 +50,8 @@ extension SettingsService {
       return ok(warnings: [])
     case .triggers:
       try await database.add(try Self.trigger(Self.object(body)), as: caller)
-      warn(RealtimeEndpoint.unrunFunctions, database)
-      return ok(warnings: [RealtimeEndpoint.unrunFunctions])
+      warn(RealtimeEndpoint.functionsNotRunWarning, database)
+      return ok(warnings: [RealtimeEndpoint.functionsNotRunWarning])
     case .ruleset: throw RESTError(.methodNotAllowed, "A ruleset stays as it is.")
     }
   }
@@ -107,8 +106,8 @@ extension SettingsService {
 }
 
 extension RealtimeEndpoint {
-  /// The warning about functions.
-  static let unrunFunctions =
+  /// The warning that registered functions are never executed.
+  static let functionsNotRunWarning =
     "The function trigger is kept and nothing runs it: this version of the server calls no functions."
 }
 

@@ -102,7 +102,7 @@ final class SocketHandler: ChannelDuplexHandler {
     delegate?.open(self, on: context.eventLoop)
     flush()
     setUserTimeout(context)
-    watch()
+    scheduleActivityCheck()
   }
 
   func handlerRemoved(context: ChannelHandlerContext) { end() }
@@ -149,10 +149,10 @@ final class SocketHandler: ChannelDuplexHandler {
   /// After a ping only input counts. The client's system acknowledges output even if the client hangs, so
   /// output does not prove that the client works. If the client's machine is gone, nothing is acknowledged,
   /// and ``setUserTimeout(_:)`` detects that.
-  private func watch() {
+  private func scheduleActivityCheck() {
     guard let context else { return }
     let limits = endpoint.limits
-    var deadline = lastLife + (isPingPending || queuedBytes > 0 ? limits.lostAfter : limits.pingAfter)
+    var deadline = lastActivity + (isPingPending || queuedBytes > 0 ? limits.lostAfter : limits.pingAfter)
     if queuedBytes > 0 { deadline = min(deadline, .now() + .nanoseconds(limits.lostAfter.nanoseconds / 4)) }
     timer.socket = self
     // Scheduling fails only if the event loop is shut down.
@@ -169,7 +169,7 @@ final class SocketHandler: ChannelDuplexHandler {
     let before = queuedBytes
     measureQueue(context.channel)
     if queuedBytes < before { lastWritten = .now() }
-    let silence = NIODeadline.now() - lastLife
+    let silence = NIODeadline.now() - lastActivity
     if silence >= limits.lostAfter {
       context.close(promise: nil)
       return
@@ -180,11 +180,11 @@ final class SocketHandler: ChannelDuplexHandler {
       frame.writeFrameHeader(.ping, length: 0)
       context.writeAndFlush(wrapOutboundOut(frame), promise: nil)
     }
-    watch()
+    scheduleActivityCheck()
   }
 
   /// The time of the last input or output.
-  private var lastLife: NIODeadline { max(lastRead, lastWritten) }
+  private var lastActivity: NIODeadline { max(lastRead, lastWritten) }
 
   private func measureQueue(_ channel: any Channel) {
     queuedBytes = channel.isWritable ? 0 : (try? channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
@@ -338,7 +338,7 @@ final class SocketHandler: ChannelDuplexHandler {
     let grace = lingerTimeout
     written.futureResult.whenComplete { _ in
       // A lingering close lets a client that is still sending read the reason. Code 1000 follows a close by
-      // the client or the end of its session, so no reason must be delivered.
+      // the client or the end of its session, so the client needs no reason.
       if code == 1000 { channel.close(promise: nil) } else { channel.closeLingering(grace) }
     }
   }

@@ -26,7 +26,7 @@ package final class RealtimeDatabase: Sendable {
   let deferrals: DeferralRunner
   private let indexWaiters: IndexBuildWaiters
   private let expiryTimer: ExpiryTimer
-  /// The observation of the database's policies.
+  /// The subscription to changes of the database's policy, which lasts as long as this object.
   private let observation: PolicyObservation
   /// The open connections by session, including those that have not submitted anything yet.
   private let connections = Guarded<[String: ConnectionState]>([:])
@@ -38,7 +38,7 @@ package final class RealtimeDatabase: Sendable {
   ///   - revocations: decides whether credentials were revoked.
   ///   - now: the clock in milliseconds since the Unix epoch.
   ///   - threads: the threads for work on large values, which namespaces may share.
-  ///   - decisions: bounds the decisions in the background of the namespaces that share it.
+  ///   - decisionLimit: bounds the decisions in the background of the namespaces that share it.
   ///   - report: reports events that an operator must know.
   ///   - created: called when the first write has created the database.
   ///   - released: called when the object is released.
@@ -48,7 +48,7 @@ package final class RealtimeDatabase: Sendable {
     cacheBytes: Int,
     now: @escaping @Sendable () -> Int64 = SystemTime.milliseconds,
     threads: ThreadPool = ThreadPool(threads: 1),
-    decisions: ConcurrencyLimit = ConcurrencyLimit(WriteDecision.maximumConcurrency),
+    decisionLimit: ConcurrencyLimit = ConcurrencyLimit(WriteDecision.maximumConcurrency),
     maximumInFlight: Int = BatchLoop.maximumInFlight, staging: StagingLimits = .standard,
     report: @escaping @Sendable (String) -> Void = { _ in },
     created: @escaping @Sendable () -> Void,
@@ -60,8 +60,8 @@ package final class RealtimeDatabase: Sendable {
     let expiryTimer = ExpiryTimer(now: now) { RealtimeDatabase.decideListens(queue) }
     let waitingSessions = WaitingSessions()
     let connections = connections
-    let endWaitingSessions: @Sendable () -> Void = {
-      waitingSessions.end(queue, rows) { session in connections.withLock { $0[session] == nil } }
+    let performWaitingWrites: @Sendable () -> Void = {
+      waitingSessions.performWrites(queue, rows) { session in connections.withLock { $0[session] == nil } }
     }
     let executor = OperationExecutor(
       policies: policies, rules: RulesCache(rules), revocations: revocations, limits: limits,
@@ -75,17 +75,17 @@ package final class RealtimeDatabase: Sendable {
         operationsDropped: {
           report("\(rows.name): \($0) onDisconnect operations dropped: too many conflicts in their session")
         },
-        rulesChanged: endWaitingSessions,
+        rulesChanged: performWaitingWrites,
         canaryDiffers: { report("\(rows.name): \($0)") },
-        rowWindowsEnded: { RealtimeDatabase.followFullValue($0, queue) }),
+        rowWindowsEnded: { RealtimeDatabase.switchToFullValue($0, queue) }),
       now: now)
     let runner = BatchRunner(
-      rows: rows, executor: executor, threads: threads, decisions: decisions, created: created,
+      rows: rows, executor: executor, threads: threads, decisionLimit: decisionLimit, created: created,
       report: report)
     try await runner.load()
     try await runner.endLeftoverSessions()
     let policyChanged: @Sendable () -> Void = {
-      if !policies.current.policy.awaitsRules { endWaitingSessions() }
+      if !policies.current.policy.awaitsRules { performWaitingWrites() }
     }
     observation = policies.observe {
       RealtimeDatabase.decideListens(queue)
@@ -125,19 +125,19 @@ package final class RealtimeDatabase: Sendable {
     _ = queue.append(RealtimeOperation(.decideListens, from: .call(.administrator) { _ in }))
   }
 
-  /// Delay before a rejected ``RealtimeOperation/Action/followFullValue(_:)`` is submitted again.
+  /// Delay before a rejected ``RealtimeOperation/Action/switchToFullValue(_:)`` is submitted again.
   private static let retryDelay = Duration.milliseconds(100)
 
   /// Requests that the fan-out stage gets a location's complete value. Repeats the request if the store
   /// rejects the commit that contains it.
-  private static func followFullValue(_ path: Path, _ queue: OperationQueue) {
+  private static func switchToFullValue(_ path: Path, _ queue: OperationQueue) {
     let operation = RealtimeOperation(
-      .followFullValue(path),
+      .switchToFullValue(path),
       from: .call(.administrator) { [weak queue] result in
         guard case .failure = result, let queue else { return }
         Task {
           try? await Task.sleep(for: retryDelay)
-          followFullValue(path, queue)
+          switchToFullValue(path, queue)
         }
       })
     _ = queue.append(operation)

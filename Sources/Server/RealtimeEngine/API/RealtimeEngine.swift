@@ -35,12 +35,12 @@ package final class RealtimeEngine: Sendable {
   private let now: @Sendable () -> Int64
   private let entries = Guarded<[String: Entry]>([:])
   let revocations = RevocationCheck()
-  /// The namespaces whose rules may deny something, as ``findRules()`` found them.
+  /// The namespaces whose rules may deny something, as ``findRestrictedNamespaces()`` found them.
   private let restrictedNamespaces = Guarded<Set<String>>([])
   /// The engine creates the pool before the first request. Later the system might have no threads left, which would
   /// end the process.
   private let threads = ThreadPool(threads: 2)
-  private let decisions = ConcurrencyLimit(WriteDecision.maximumConcurrency)
+  private let decisionLimit = ConcurrencyLimit(WriteDecision.maximumConcurrency)
   private let pushIDs = Guarded(PushIDGenerator())
 
   /// Prefix of database names in the store's catalogue.
@@ -173,7 +173,7 @@ package final class RealtimeEngine: Sendable {
         namespace: namespace, project: project(namespace), rows: rows, policies: policies.slot(of: namespace),
         rules: rules, revocations: revocations,
         limits: limits, cacheBytes: cacheBytes, now: now, threads: threads,
-        decisions: decisions, staging: staging, report: report,
+        decisionLimit: decisionLimit, staging: staging, report: report,
         created: { [weak self] in self?.keepOpen(namespace) },
         released: { [weak self] in self?.release(namespace) })
       entries.withLock { entries in
@@ -225,7 +225,7 @@ package final class RealtimeEngine: Sendable {
   /// result for namespaces that are not open. Called before the first request. Reads one row of each namespace.
   ///
   /// - Throws: ``RealtimeModel/RealtimeError`` if the store cannot be read, or rules are damaged.
-  package func findRules() async throws(RealtimeError) {
+  package func findRestrictedNamespaces() async throws(RealtimeError) {
     guard let rules else { return }
     do {
       let found = try await withThrowingTaskGroup(of: String?.self) { [store] group in

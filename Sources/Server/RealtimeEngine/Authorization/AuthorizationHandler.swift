@@ -32,7 +32,7 @@ struct AuthorizationHandler: BatchHandler {
     let operation = RealtimeAccess.Operation.read(path, query)
     let decision = try allow(operation, caller, isObserved: isObserved) { TreeAccessView(tree, now: now) }
     if isObserved { try compare(decision, operation, caller) }
-    try permit(decision)
+    try throwIfDenied(decision)
   }
 
   /// Checks that a caller may listen to a location, and returns what the permission depends on.
@@ -49,7 +49,7 @@ struct AuthorizationHandler: BatchHandler {
       return made
     }
     try compare(decision, operation, caller)
-    try permit(decision)
+    try throwIfDenied(decision)
     var observations = view?.observations ?? []
     // If the policy names a path without reading it, every fact about the path counts as read.
     let read = Set(observations.map(\.path))
@@ -82,7 +82,7 @@ struct AuthorizationHandler: BatchHandler {
       // deferred, the canary is not compared.
       if work === batch.decisionWork, batch.mayDefer, batch.writer != nil { throw interruption }
     }
-    try permit(decision)
+    try throwIfDenied(decision)
   }
 
   /// Whether a caller may read a location. A denial is not recorded and the canary is not compared, since the client did not
@@ -130,7 +130,7 @@ struct AuthorizationHandler: BatchHandler {
     return decision
   }
 
-  private func permit(_ decision: RealtimeDecision) throws {
+  private func throwIfDenied(_ decision: RealtimeDecision) throws {
     if let denial = decision.denial { throw denial.error }
   }
 
@@ -153,14 +153,14 @@ struct AuthorizationHandler: BatchHandler {
   ///
   /// - Parameters:
   ///   - changes: receives the changes that are sequenced later.
-  ///   - checkWanted: its error ends the decision.
+  ///   - checkRunning: called repeatedly. It throws once the server shuts down, which ends the decision.
   func decided(
-    _ write: WriteDecision, _ changes: SequencedChanges, checkWanted: @escaping () throws -> Void
+    _ write: WriteDecision, _ changes: SequencedChanges, checkRunning: @escaping () throws -> Void
   ) throws -> DecidedWrite {
     var request = write.request
     let failure = try request.resolve(in: tree, now: now)
     let answers = RecordedAnswers(
-      of: request, dependsOnReplacedData: write.request.dependsOnStoredData, checkWanted: checkWanted)
+      of: request, dependsOnReplacedData: write.request.dependsOnStoredData, checkRunning: checkRunning)
     let decision = try allow(write.operation, write.caller) {
       TreeAccessView(tree, changes: request.changes, now: now, answers: answers)
     }
@@ -198,12 +198,12 @@ struct AuthorizationHandler: BatchHandler {
 
   /// Notices a new policy and expired callers. Called before the first operation of a batch.
   func beginBatch() throws {
-    try followPolicy()
+    try invalidateListensIfPolicyChanged()
     while let connection = executor.expiries.next(at: batch.clock, journal) { expire(connection) }
   }
 
   /// Makes all listens undecided if the policy in force has changed since they were decided.
-  func followPolicy() throws {
+  func invalidateListensIfPolicyChanged() throws {
     let version = try batch.policy().version
     guard listens.policyVersion != version else { return }
     precondition(
@@ -258,10 +258,10 @@ struct AuthorizationHandler: BatchHandler {
   /// the tree, and before its delivery.
   ///
   /// - Parameter changes: in ascending order of paths, none inside another.
-  func follow(_ changes: @autoclosure () -> [OpenListens.Change]) throws {
+  func decideListens(affectedBy changes: @autoclosure () -> [OpenListens.Change]) throws {
     guard listens.needsDecisions else { return }
     let changes = changes()
-    try listens.follow(changes) { try tree.answer(to: $0, at: $1) }
+    try listens.updateFacts(changedBy: changes) { try tree.answer(to: $0, at: $1) }
     try decideAgain(matching: changes.map(\.path))
   }
 

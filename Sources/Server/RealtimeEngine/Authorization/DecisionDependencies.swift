@@ -79,7 +79,7 @@ final class RecordedAnswers {
   private var isComplete = true
   private var dependsOnReplacedData: Bool
   private let request: WriteRequest
-  private let checkWanted: () throws -> Void
+  private let checkRunning: () throws -> Void
   private var readCount = 0
 
   /// Maximum number of recorded answers. Beyond it every later change makes the decision outdated.
@@ -87,11 +87,11 @@ final class RecordedAnswers {
 
   /// - Parameters:
   ///   - dependsOnReplacedData: whether the value of the write depends on the data that it replaces.
-  ///   - checkWanted: called repeatedly during the decision; its error ends the decision.
-  init(of request: WriteRequest, dependsOnReplacedData: Bool, checkWanted: @escaping () throws -> Void) {
+  ///   - checkRunning: called repeatedly. It throws once the server shuts down, which ends the decision.
+  init(of request: WriteRequest, dependsOnReplacedData: Bool, checkRunning: @escaping () throws -> Void) {
     self.request = request
     self.dependsOnReplacedData = dependsOnReplacedData
-    self.checkWanted = checkWanted
+    self.checkRunning = checkRunning
   }
 
   var dependencies: DecisionDependencies {
@@ -105,7 +105,7 @@ final class RecordedAnswers {
   ///   values, so they are not recorded one by one.
   func record(_ question: TreeQuestion, _ answer: TreeFact.Answer, isReplaced: Bool) throws {
     readCount += 1
-    if readCount % 1_024 == 0 { try checkWanted() }
+    if readCount % 1_024 == 0 { try checkRunning() }
     if isReplaced {
       dependsOnReplacedData = true
     } else if isComplete {

@@ -181,7 +181,7 @@ final class OpenListens: @unchecked Sendable {
   /// - Parameters:
   ///   - changes: in ascending order of paths, none inside another.
   ///   - read: returns the new answer of a fact from the tree.
-  func follow(_ changes: [Change], read: (TreeFact, Path) throws -> TreeFact.Answer) throws {
+  func updateFacts(changedBy changes: [Change], read: (TreeFact, Path) throws -> TreeFact.Answer) throws {
     guard factCount > 0 else { return }
     var changed: [(TrackedFact, TreeFact.Answer)] = []
     try visit(changes) { location, path, value in
@@ -227,7 +227,7 @@ final class OpenListens: @unchecked Sendable {
 
   private typealias Visit = (ListenIndexLocation, Path, Node?) throws -> Void
 
-  /// Visits the known locations at, above and below changes, each once. A location at or below a change is visited with
+  /// Visits the indexed locations at, above and below changes, each once. A location at or below a change is visited with
   /// its new value if that is in memory.
   private func visit(_ changes: [Change], _ body: Visit) rethrows {
     guard !changes.isEmpty else { return }

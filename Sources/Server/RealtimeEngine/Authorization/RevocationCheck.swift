@@ -1,8 +1,8 @@
 // Decides whether the credentials of a caller were revoked after they were verified. All databases of an engine share one
 // check.
 //
-// A connection may submit verified credentials just before their revocation. So batches check the callers as whom
-// connections authenticate, and `RealtimeEngine/revoke(where:)` checks the callers of open connections.
+// A connection may submit verified credentials just before their revocation. So the batch that authenticates a connection
+// checks its new caller, and `RealtimeEngine/revoke(where:)` checks the callers of open connections.
 //
 // Invariant: a caller whose credentials were revoked before the batch that executes its request has no access.
 

@@ -24,14 +24,14 @@ final class TreeAccessView: TreeView {
   private let valueChanges: [(path: Path, value: Node)]
   let now: Int64
   /// The kinds of locations above changes, after the write.
-  private var knownAbove: [Path: Node.Content] = [:]
+  private var derivedContents: [Path: Node.Content] = [:]
   /// The priorities of locations above changes, after the write.
-  private var knownPriorities: [Path: Priority?] = [:]
-  /// The children of locations above changes that the write concerns.
-  private var knownChildren: [Path: ChangedChildren] = [:]
+  private var derivedPriorities: [Path: Priority?] = [:]
+  /// For locations above changes: the children that have a change at or below them.
+  private var derivedChildren: [Path: ChangedChildren] = [:]
   /// The answers that the policy has read so far, for decisions about listens.
   private(set) var observations: [TreeObservation] = []
-  private let records: Bool
+  private let recordsObservations: Bool
   /// The work that the decision may spend; nil for as much as it needs.
   let work: DecisionWork?
   /// Records the answers for a decision in the background.
@@ -39,12 +39,12 @@ final class TreeAccessView: TreeView {
 
   /// - Parameters:
   ///   - changes: the changes of a write, in ascending order of paths, none inside another; empty for a read.
-  ///   - records: whether to record what the policy reads.
+  ///   - recordsObservations: whether to record what the policy reads.
   ///   - work: the work that the decision may spend; nil for no limit.
   ///   - answers: records the answers for a decision in the background.
   init(
     _ tree: Tree, changes: [(path: Path, value: Node)] = [], now: Int64,
-    recordsObservations records: Bool = false, work: DecisionWork? = nil, answers: RecordedAnswers? = nil
+    recordsObservations: Bool = false, work: DecisionWork? = nil, answers: RecordedAnswers? = nil
   ) {
     assert(
       zip(changes, changes.dropFirst()).allSatisfy { $0.path < $1.path && !$0.path.contains($1.path) },
@@ -52,7 +52,7 @@ final class TreeAccessView: TreeView {
     self.tree = tree
     self.changes = changes
     self.now = now
-    self.records = records
+    self.recordsObservations = recordsObservations
     self.work = work
     self.answers = answers
     valueChanges =
@@ -90,7 +90,9 @@ final class TreeAccessView: TreeView {
   private func record<Value>(
     _ fact: TreeFact, _ path: Path, _ value: Value, _ answer: (Value) -> TreeFact.Answer
   ) throws -> Value {
-    if records { observations.append(TreeObservation(path: path, fact: fact, answer: answer(value))) }
+    if recordsObservations {
+      observations.append(TreeObservation(path: path, fact: fact, answer: answer(value)))
+    }
     if let answers {
       try answers.record(
         TreeQuestion(path: path, state: .before, fact: fact), answer(value),
@@ -135,7 +137,7 @@ final class TreeAccessView: TreeView {
   private func contentAfter(_ path: Path) throws -> Node.Content {
     if path.isPriority { return try priorityAfter(path.dataPath).map { .leaf($0.leafValue) } ?? .empty }
     if let node = written(at: path) { return node.content }
-    if let known = knownAbove[path] { return known }
+    if let known = derivedContents[path] { return known }
     let below = dataChanges(below: path)
     if below.isEmpty { return try tree.content(at: path) }
     var after = Node.Content.children
@@ -143,7 +145,7 @@ final class TreeAccessView: TreeView {
       after = try tree.content(at: path)
       if case .children = after, try !hasOtherRows(path, excluding: below) { after = .empty }
     }
-    knownAbove[path] = after
+    derivedContents[path] = after
     return after
   }
 
@@ -154,7 +156,7 @@ final class TreeAccessView: TreeView {
       if case .empty = try contentAfter(path) { return nil }
       return try change.value.leafValue.map { try Priority($0) }
     }
-    if let known = knownPriorities[path] { return known }
+    if let known = derivedPriorities[path] { return known }
     let below = dataChanges(below: path)
     if below.isEmpty { return try tree.priority(at: path) }
     let after: Priority? =
@@ -163,7 +165,7 @@ final class TreeAccessView: TreeView {
       case .leaf: try tree.priority(at: path)
       case .children: try isEmptied(path, by: below) ? nil : try tree.priority(at: path)
       }
-    knownPriorities.updateValue(after, forKey: path)
+    derivedPriorities.updateValue(after, forKey: path)
     return after
   }
 
@@ -176,7 +178,8 @@ final class TreeAccessView: TreeView {
     let added = Array(changed.added(after: key, limit: limit))
     var kept: [ChildKey] = []
     var next = key
-    // The result is complete once enough of its keys are not after the last stored key that was read.
+    // The number of added keys up to the last stored key that was read. The result is complete once these and the kept
+    // keys reach the limit.
     var addedBefore = 0
     // Removed keys do not count. Growing pages skip many removed keys in few reads.
     var size = limit + 1
@@ -195,14 +198,14 @@ final class TreeAccessView: TreeView {
     return Array((kept + added).sorted().prefix(limit))
   }
 
-  /// The children of a location above changes that the write concerns.
+  /// The children of a location that have a change at or below them.
   private func changedChildren(
     _ path: Path, _ below: ArraySlice<(path: Path, value: Node)>
   ) -> ChangedChildren {
-    if let known = knownChildren[path] { return known }
+    if let known = derivedChildren[path] { return known }
     let changed = ChangedChildren(
       below.lazy.map { (child: $0.path.keys[path.count], isRemoval: $0.value.isEmpty) })
-    knownChildren[path] = changed
+    derivedChildren[path] = changed
     return changed
   }
 

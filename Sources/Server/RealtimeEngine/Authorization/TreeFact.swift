@@ -7,7 +7,7 @@
 import Access
 import RealtimeModel
 
-/// A question about one location of the tree.
+/// A fact about one location that a policy can read, as a question whose answer may change.
 enum TreeFact: Hashable, Sendable {
   /// The leaf, or whether the location has children.
   case content
@@ -62,7 +62,7 @@ extension Tree {
     case .leaf(let found): leaf = found
     }
     // Policies read the same leaves again and again, such as the role of a user.
-    cache?.keep(leaf, at: path)
+    cache?.insert(leaf, at: path)
     return leaf.content
   }
 

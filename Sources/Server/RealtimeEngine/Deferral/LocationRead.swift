@@ -16,9 +16,9 @@ import RealtimeModel
 /// The background read of one location.
 struct LocationRead: DeferredWork {
   let path: Path
-  /// A read that has the value already; nil if there is none. It is used unless another read of the location
-  /// is idle.
-  let known: BackgroundRead?
+  /// A read that has the value already; nil if there is none. An idle read that the location has when the job starts is
+  /// preferred to it.
+  let availableRead: BackgroundRead?
 
   /// Maximum number of attempts. An import or a failed commit makes a read unusable. After the last attempt
   /// the batch itself reads the value.
@@ -33,7 +33,7 @@ struct LocationRead: DeferredWork {
   func start(_ job: DeferralJob) async -> Result<BackgroundRead, RealtimeError> {
     // A read for an earlier operation may have ended since the deferral. It may already have the children in
     // the required order.
-    let reads = [job.runner.executor.observers.idle(at: path), known]
+    let reads = [job.runner.executor.observers.idleRead(at: path), availableRead]
     if let read = reads.compactMap({ $0 }).first(where: { $0.reserve() }) { return .success(read) }
     do { return .success(try await readRows(job)) } catch {
       return .failure(RealtimeError(storeError: error))

@@ -35,7 +35,7 @@ struct WriteDecision: DeferredWork {
   var lane: DeferralLane { .decisions }
 
   func start(_ job: DeferralJob) async -> Result<DecidedWrite, RealtimeError> {
-    await job.runner.decisions.run { await decide(job) }
+    await job.runner.decisionLimit.run { await decide(job) }
   }
 
   private func decide(_ job: DeferralJob) async -> Result<DecidedWrite, RealtimeError> {
@@ -81,9 +81,10 @@ struct DecidedWrite: Sendable {
   /// The questions whose answers earlier changes may have changed; nil if they are too many or not known.
   private var questions: Set<TreeQuestion>? = []
 
-  /// Maximum number of questions that a batch asks again.
+  /// Maximum number of questions whose answers a batch reads again.
   private static let maximumQuestions = 256
-  /// Maximum number of changes that a batch compares with the questions. The background job leaves fewer.
+  /// Maximum number of changes that a batch compares with the questions. The background job has compared all earlier
+  /// changes.
   private static let maximumChangesInBatch = 4_096
 
   init(
@@ -98,7 +99,7 @@ struct DecidedWrite: Sendable {
     self.changes = changes
     self.decisionCount = decisionCount
     while questions != nil, let paths = changes.take(), !paths.isEmpty { questions = find(paths, questions) }
-    changes.follow(dependencies)
+    changes.filter(by: dependencies)
   }
 
   /// The request.
@@ -155,8 +156,8 @@ final class SequencedChanges: ChangeObserver {
     }
   }
 
-  /// Ignores further changes that a decision does not depend on.
-  func follow(_ dependencies: DecisionDependencies) {
+  /// Ignores later changes that a decision does not depend on.
+  func filter(by dependencies: DecisionDependencies) {
     state.withLock { if !$0.isSpoiled { $0.dependencies = dependencies } }
   }
 

@@ -86,7 +86,7 @@ final class Cleaner: Sendable {
   }
 
   private func run() async {
-    while next() {
+    while consumeWake() {
       do {
         var hasCleared = false
         while try await clearNext() { hasCleared = true }
@@ -104,7 +104,8 @@ final class Cleaner: Sendable {
     for continuation in waiting { continuation.resume() }
   }
 
-  private func next() -> Bool {
+  /// Returns whether `wake()` was called since the last pass, so that another pass has to follow. Ends the run otherwise.
+  private func consumeWake() -> Bool {
     state.withLock { state in
       let continues = state.hasWork && !state.isStopped
       state.hasWork = false

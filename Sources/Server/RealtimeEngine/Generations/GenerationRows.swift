@@ -4,8 +4,7 @@
 //   'g' + path                 the number of the generation of this location, 8 bytes
 //   'G'                        a number that changes with every row above and never repeats, 8 bytes
 //   'n' + number + path        a row of a generation, its path relative to the location
-//   'x' + number               a pending delete: the length of the first key (LEB128), the first key, the end
-//   key
+//   'x' + number               a pending delete: length of the first key (LEB128), first key, end key
 //
 // The pending delete of a generation has the generation's number, and any other pending delete gets a new
 // number. So replacing a subtree that contains many generations needs no new numbers for them.

@@ -12,21 +12,21 @@ final class GenerationState: @unchecked Sendable {
   let limits: StagingLimits
   /// The generations of durable states, for reads off the executor.
   let durable = DurableGenerations()
-  /// The last commit that requested generation numbers, and how many it has requested.
-  private var begun: (version: UInt64, count: UInt64) = (0, 0)
+  /// The last commit that got generation numbers, and how many it has got.
+  private var assigned: (version: UInt64, count: UInt64) = (0, 0)
 
   init(_ limits: StagingLimits) { self.limits = limits }
 
   /// Loads the generations at the start.
   func load(_ view: any ReadView) throws {
     current = try GenerationRows.load(view)
-    if try GenerationRows.stamp(view) != nil { durable.expect() }
+    if try GenerationRows.stamp(view) != nil { durable.enableLookup() }
   }
 
   /// Changes the generations and records how to undo it.
   func change(_ journal: SessionJournal, _ change: (inout SubtreeGenerations) -> Void) {
     let before = current
-    durable.expect()
+    durable.enableLookup()
     change(&current)
     journal.record { self.current = before }
   }
@@ -35,14 +35,14 @@ final class GenerationState: @unchecked Sendable {
   ///
   /// - Throws: ``StoreError`` if the commit has used all its numbers.
   func nextNumber(_ commit: Version) throws -> UInt64 {
-    if begun.version != commit.microseconds { begun = (commit.microseconds, 0) }
-    begun.count += 1
-    guard begun.count <= min(limits.maximumNumbersPerCommit, GenerationState.maximumPerCommit - 1) else {
+    if assigned.version != commit.microseconds { assigned = (commit.microseconds, 0) }
+    assigned.count += 1
+    guard assigned.count <= min(limits.maximumNumbersPerCommit, GenerationState.maximumPerCommit - 1) else {
       throw StoreError.limitExceeded(
         "a commit replaces more large subtrees than its \(limits.maximumNumbersPerCommit) numbers suffice for"
       )
     }
-    return GenerationState.number(commit, begun.count)
+    return GenerationState.number(commit, assigned.count)
   }
 
   /// The number of a generation: the version of the commit that begins it, and a count within this commit.
@@ -59,21 +59,21 @@ final class DurableGenerations: Sendable {
   private struct State {
     /// Whether the database may have generations. Most databases never have one, and their reads skip the
     /// lookup.
-    var isExpected = false
+    var mayHaveGenerations = false
     var stamp: [UInt8] = []
     var generations = SubtreeGenerations()
   }
 
   private let state = Guarded(State())
 
-  /// Makes reads look for generations from now on.
-  func expect() { state.withLock { $0.isExpected = true } }
+  /// Makes all later reads look up the generations.
+  func enableLookup() { state.withLock { $0.mayHaveGenerations = true } }
 
   /// Returns a view of a durable state in which all rows have the keys of the tree.
   func view(_ base: any ReadView) throws -> any ReadView {
-    let known = state.withLock { $0 }
-    guard known.isExpected, let stamp = try GenerationRows.stamp(base) else { return base }
-    if known.stamp == stamp { return GenerationView(base: base, generations: known.generations) }
+    let cached = state.withLock { $0 }
+    guard cached.mayHaveGenerations, let stamp = try GenerationRows.stamp(base) else { return base }
+    if cached.stamp == stamp { return GenerationView(base: base, generations: cached.generations) }
     let generations = try GenerationRows.load(base)
     state.withLock { state in
       state.stamp = stamp

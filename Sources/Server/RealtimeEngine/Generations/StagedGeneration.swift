@@ -19,10 +19,10 @@ final class StagedGeneration: Sendable {
   let number: UInt64
   private let store: any OrderedDatabase
   private let cleaner: Cleaner
-  private let priority = Guarded(false)
+  private let priorityFlag = Guarded(false)
   private let inFlight = Guarded(CommitsInFlight())
   /// Whether one of its rows contains a priority.
-  var hasPriority: Bool { priority.withLock { $0 } }
+  var hasPriority: Bool { priorityFlag.withLock { $0 } }
   var limits: StagingLimits { cleaner.limits }
 
   private init(_ number: UInt64, _ store: any OrderedDatabase, _ cleaner: Cleaner) {
@@ -61,7 +61,7 @@ final class StagedGeneration: Sendable {
 
   private func recordPriorities(_ rows: some Sequence<StagedRow>) {
     if !hasPriority, rows.contains(where: { RowKeys.hasPriority($0.path, $0.value) }) {
-      priority.withLock { $0 = true }
+      priorityFlag.withLock { $0 = true }
     }
   }
 

@@ -100,9 +100,9 @@ struct IndexMaintenance: BatchHandler {
 
   /// The pending builds.
   func builds() throws -> IndexBuilds {
-    if let known = batch.knownBuilds { return known }
+    if let known = batch.cachedBuilds { return known }
     let builds = try IndexBuilds(in: tree.view)
-    batch.knownBuilds = builds
+    batch.cachedBuilds = builds
     return builds
   }
 
@@ -114,7 +114,7 @@ struct IndexMaintenance: BatchHandler {
       try writer.set(IndexBuilds.row, builds.bytes)
       executor.events.indexesPending()
     }
-    batch.knownBuilds = builds
+    batch.cachedBuilds = builds
   }
 
   /// Starts a background build of the index rows at and below a location.

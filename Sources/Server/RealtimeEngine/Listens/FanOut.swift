@@ -25,28 +25,28 @@ final class FanOut {
     for step in steps {
       switch step {
       case .write(let changes, let windows):
-        WriteFanOut(changes, windows).visit(root) { [self] in notify($0, $1) }
+        WriteFanOut(changes, windows).visit(root) { [self] in enqueue($0, $1) }
       case .fullValue(let path, let node):
-        WriteFanOut.promoteToFullValue(path, to: node, in: root) { [self] in notify($0, $1) }
+        WriteFanOut.promoteToFullValue(path, to: node, in: root) { [self] in enqueue($0, $1) }
       case .answer(.connection(let connection, let request), let answer):
         guard let request else { continue }
-        notify(connection, .response(request: request, RealtimeResponse(answer)))
+        enqueue(connection, .response(request: request, RealtimeResponse(answer)))
       case .answer(.call(_, let completion), let answer): calls.append { completion(answer.callResult) }
       case .listen(let connection, let listen, let node, let prepared, let warnings, let request):
         // A filtered listen of a closed connection still starts. Until the session ends, the executor assumes
         // that this stage keeps the listen's sort order.
         if connection.isClosed, listen.isDefault { continue }
         start(listen, of: connection, on: node, prepared, isIndexed: warnings.isEmpty)
-        if let request { notify(connection, .response(request: request, .listening(warnings: warnings))) }
+        if let request { enqueue(connection, .response(request: request, .listening(warnings: warnings))) }
       case .unlisten(let connection, let name, let revoked):
         // The listen also ends if its connection is closed, because the executor no longer needs its sort
         // order.
         stop(name, of: connection)
         if let revoked, !connection.isClosed {
-          notify(connection, .push(RealtimePush(name.path, .cancel(revoked), tag: name.tag)))
+          enqueue(connection, .push(RealtimePush(name.path, .cancel(revoked), tag: name.tag)))
         }
       case .authRevoked(let connection, let error):
-        if !connection.isClosed { notify(connection, .authRevoked(error)) }
+        if !connection.isClosed { enqueue(connection, .authRevoked(error)) }
       case .end(let connection, let notifiesClient):
         let earlier = connection.output.pending
         end(connection)
@@ -61,7 +61,7 @@ final class FanOut {
     for call in calls { call() }
   }
 
-  private func notify(_ connection: ConnectionState, _ output: RealtimeOutput) {
+  private func enqueue(_ connection: ConnectionState, _ output: RealtimeOutput) {
     guard !connection.output.hasEnded else { return }
     if connection.output.pending.isEmpty { pendingConnections.append(connection) }
     connection.output.pending.append(output)
@@ -104,7 +104,7 @@ final class FanOut {
     let location = root.location(at: listen.path)
     var push: RealtimePush?
     func notifyOthers(_ listener: Listener, _ body: RealtimePush.Body) {
-      notify(listener.connection, .push(RealtimePush(listen.path, body, tag: listener.name.tag)))
+      enqueue(listener.connection, .push(RealtimePush(listen.path, body, tag: listener.name.tag)))
     }
     if connection.isClosed, !listener.isDefault {
       _ = location.add(listener, on: node, prepared, notifyOthers)
@@ -125,7 +125,7 @@ final class FanOut {
     // The replaced listen is removed last, so that a sort order that the new listen also needs is kept.
     if let replaced, !replaced.isDefault { replaced.location?.remove(replaced) }
     if listener.isDefault { connection.output.defaults.insert(location) }
-    if let push { notify(connection, .push(push)) }
+    if let push { enqueue(connection, .push(push)) }
   }
 
   private func stop(_ name: ListenName, of connection: ConnectionState) {

@@ -76,11 +76,11 @@ struct InitialListenData {
     // An empty hash means that the client has no data. It is up to date if the value is empty.
     if hash.isEmpty { return node.isEmpty ? .nothing : .all }
     guard node.childCount <= InitialListenData.maximumHashedChildren,
-      let isHeld = node.matches(hash: hash, hashingAtMost: maximumHashedBytes)
+      let hashMatches = node.matches(hash: hash, hashingAtMost: maximumHashedBytes)
     else { return .all }
-    if isHeld { return .nothing }
-    // The hashes differ. If no range differs, the client's compound hash lacks a priority, and the client
-    // gets the value.
+    if hashMatches { return .nothing }
+    // The hashes of the complete values differ. If no range differs, only a priority that the compound hash does not
+    // cover can differ, and the client gets the complete value.
     guard node.estimatedSize <= maximumComparedBytes, let compound = listen.compoundHash,
       let ranges = node.rangeMerges(against: compound), !ranges.isEmpty
     else { return .all }

@@ -16,7 +16,7 @@ final class Listener {
   fileprivate var position = 0
   private var hasListeningAncestor = false
   /// The change count of the connection's default listens when `hasListeningAncestor` was computed.
-  private var checkedAt = 0
+  private var checkedChangeCount = 0
 
   init(connection: ConnectionState, name: ListenName, query: QuerySpec) {
     self.connection = connection
@@ -30,7 +30,7 @@ final class Listener {
   /// Whether the connection has a default listen above this one. That listen already receives the same
   /// changes.
   var isShadowed: Bool {
-    if checkedAt != connection.output.defaults.changeCount { updateShadowing() }
+    if checkedChangeCount != connection.output.defaults.changeCount { updateShadowing() }
     return hasListeningAncestor
   }
 
@@ -38,7 +38,7 @@ final class Listener {
   private func updateShadowing() {
     guard let location else { return }
     hasListeningAncestor = connection.output.defaults.containsAncestor(of: location)
-    checkedAt = connection.output.defaults.changeCount
+    checkedChangeCount = connection.output.defaults.changeCount
   }
 }
 

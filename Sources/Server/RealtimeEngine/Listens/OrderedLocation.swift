@@ -89,41 +89,41 @@ struct OrderedLocation: Sendable {
 
   /// Adds the children of a window that is about to be added. Existing windows do not change.
   mutating func insertVisible(_ children: Node) {
-    var now = node
+    var newValue = node
     var keys: [ChildKey] = []
     children.forEachChild { key, child in
       guard node.child(key).isEmpty else { return true }
-      now = now.settingChild(key, to: child)
+      newValue = newValue.settingChild(key, to: child)
       keys.append(key)
       return true
     }
-    apply(to: now, keys: keys, changes: []) { _, _ in }
+    apply(to: newValue, keys: keys, changes: []) { _, _ in }
   }
 
   /// Removes the given children, except for those that a window shows.
   mutating func removeInvisible(_ children: Node) {
-    var now = node
+    var newValue = node
     var keys: [ChildKey] = []
     children.forEachChild { key, _ in
       for order in orders.values where order.views.contains(where: { !$0.content.child(key).isEmpty }) {
         return true
       }
-      now = now.settingChild(key, to: .empty)
+      newValue = newValue.settingChild(key, to: .empty)
       keys.append(key)
       return true
     }
-    apply(to: now, keys: keys, changes: []) { _, _ in }
+    apply(to: newValue, keys: keys, changes: []) { _, _ in }
   }
 
   /// Replaces the location's value, and reports the changed windows.
-  mutating func replace(by now: Node, _ notify: (QuerySpec, RealtimePush.Body) -> Void) {
-    node = now
+  mutating func replace(by newValue: Node, _ notify: (QuerySpec, RealtimePush.Body) -> Void) {
+    node = newValue
     for ordering in Array(orders.keys) {
-      let index = index(by: ordering) == nil ? nil : OrderedIndex(of: now, by: ordering)
+      let index = index(by: ordering) == nil ? nil : OrderedIndex(of: newValue, by: ordering)
       orders[ordering]?.index = index
       for position in 0..<(orders[ordering]?.views.count ?? 0) {
         guard let query = orders[ordering]?.views[position].query,
-          let body = orders[ordering]?.views[position].replace(by: now, index: index)
+          let body = orders[ordering]?.views[position].replace(by: newValue, index: index)
         else { continue }
         notify(query, body)
       }
@@ -133,25 +133,29 @@ struct OrderedLocation: Sendable {
   /// Applies changes below the location, and reports the changes of each window.
   ///
   /// - Parameters:
-  ///   - now: the value after the changes.
+  ///   - newValue: the value after the changes.
   ///   - keys: the changed children, each once.
   ///   - changes: the changes, relative to the location.
   mutating func apply(
-    to now: Node, keys: some Collection<ChildKey>, changes: [(path: Path, value: Node)],
+    to newValue: Node, keys: some Collection<ChildKey>, changes: [(path: Path, value: Node)],
     _ notify: (QuerySpec, RealtimePush.Body) -> Void
   ) {
     let before = node
     // If the location has no children before or after the changes, each window is replaced.
-    if before.isEmpty || before.isLeaf || now.isEmpty || now.isLeaf { return replace(by: now, notify) }
-    node = now
+    if before.isEmpty || before.isLeaf || newValue.isEmpty || newValue.isLeaf {
+      return replace(by: newValue, notify)
+    }
+    node = newValue
     if keys.isEmpty { return }
     for ordering in Array(orders.keys) {
       guard var order = orders.removeValue(forKey: ordering) else { continue }
-      let movedChildren = keys.map { MovedChild($0, from: before.child($0), to: now.child($0), in: ordering) }
-      order.index?.update(to: now, changed: keys)
+      let movedChildren = keys.map {
+        MovedChild($0, from: before.child($0), to: newValue.child($0), in: ordering)
+      }
+      order.index?.update(to: newValue, changed: keys)
       for position in order.views.indices {
         let changesInWindow = order.views[position].apply(
-          to: now, index: order.index, movedChildren: movedChildren, changes: changes)
+          to: newValue, index: order.index, movedChildren: movedChildren, changes: changes)
         if !changesInWindow.isEmpty { notify(order.views[position].query, .merge(changesInWindow)) }
       }
       orders[ordering] = order

@@ -30,8 +30,8 @@ struct QueryLocation {
     if isPartial, prepared.isPartial {
       location.insertVisible(node)
     } else if isPartial {
-      // The earlier windows may lack children, because an order's rows were no longer available. The complete
-      // value adds them.
+      // The existing windows may lack children that could no longer be read from rows (see `RowWindowHandler`). The
+      // complete value adds them.
       replace(by: node, notify)
     }
     listeners[listener.query, default: []].add(listener)
@@ -49,10 +49,10 @@ struct QueryLocation {
   }
 
   /// Replaces the value of the location, or of one of its ancestors.
-  mutating func replace(by now: Node, _ notify: (Listener, RealtimePush.Body) -> Void) {
+  mutating func replace(by newValue: Node, _ notify: (Listener, RealtimePush.Body) -> Void) {
     let listeners = listeners
     isPartial = false
-    location.replace(by: now) { query, body in
+    location.replace(by: newValue) { query, body in
       for listener in listeners[query] ?? [] { notify(listener, body) }
     }
   }
@@ -61,13 +61,17 @@ struct QueryLocation {
   mutating func apply(_ changes: [(path: Path, value: Node)], _ notify: (Listener, RealtimePush.Body) -> Void)
   {
     if changes.isEmpty { return }
-    var now = location.node
-    for change in changes where !change.path.isPriority { now = now.setting(change.path, to: change.value) }
-    for change in changes where change.path.isPriority { now = now.setting(change.path, to: change.value) }
+    var newValue = location.node
+    for change in changes where !change.path.isPriority {
+      newValue = newValue.setting(change.path, to: change.value)
+    }
+    for change in changes where change.path.isPriority {
+      newValue = newValue.setting(change.path, to: change.value)
+    }
     var keys: [ChildKey] = []
     for key in changes.compactMap(\.path.first) where !key.isPriority && keys.last != key { keys.append(key) }
     let listeners = listeners
-    location.apply(to: now, keys: keys, changes: changes) { query, body in
+    location.apply(to: newValue, keys: keys, changes: changes) { query, body in
       for listener in listeners[query] ?? [] { notify(listener, body) }
     }
   }

@@ -40,45 +40,45 @@ struct QueryView: Sendable {
   }
 
   /// Applies a replacement of the location's value. Returns nil if the window does not change.
-  mutating func replace(by now: Node, index: OrderedIndex?) -> RealtimePush.Body? {
+  mutating func replace(by newValue: Node, index: OrderedIndex?) -> RealtimePush.Body? {
     let before = content
-    rebuild(at: now, index)
+    rebuild(at: newValue, index)
     return before == content ? nil : .set(content)
   }
 
   /// Applies changes below the location. Returns the changes of the window, relative to the location.
   ///
   /// - Parameters:
-  ///   - now: the location's value after the changes.
+  ///   - newValue: the location's value after the changes.
   ///   - index: its children in the query's order, after the changes.
   ///   - movedChildren: the changed children, each once.
   ///   - changes: the changes, relative to the location.
   mutating func apply(
-    to now: Node, index: OrderedIndex?, movedChildren: [MovedChild], changes: [(path: Path, value: Node)]
+    to newValue: Node, index: OrderedIndex?, movedChildren: [MovedChild], changes: [(path: Path, value: Node)]
   ) -> [(path: Path, value: Node)] {
     let before = content
     if query.showsAll {
-      rebuild(at: now, index)
+      rebuild(at: newValue, index)
     } else {
       guard movedChildren.contains(where: { isInWindow($0.oldSortKey) || isInWindow($0.newSortKey) }) else {
         return []
       }
-      move(index, movedChildren)
+      updateWindow(index, movedChildren)
       precondition(
         query.limit.map { content.childCount <= $0.count } ?? true,
         "invariant: a window has at most as many children as its limit")
       assert(
-        now.childCount > 32 || content.childKeys == now.window(query).childKeys,
+        newValue.childCount > 32 || content.childKeys == newValue.window(query).childKeys,
         "invariant: a window contains the children within its bounds")
     }
     var leaving: [(path: Path, value: Node)] = []
     var entering: [(path: Path, value: Node)] = []
     var staying: Set<ChildKey> = []
-    content.forEachChangedChild(from: before) { key, now, old in
-      if now.isEmpty {
+    content.forEachChangedChild(from: before) { key, newValue, old in
+      if newValue.isEmpty {
         leaving.append((Path(keys: [key]), .empty))
       } else if old.isEmpty {
-        entering.append((Path(keys: [key]), now))
+        entering.append((Path(keys: [key]), newValue))
       } else {
         staying.insert(key)
       }
@@ -100,9 +100,9 @@ struct QueryView: Sendable {
   }
 
   /// Updates the window for changed children.
-  private mutating func move(_ index: OrderedIndex?, _ movedChildren: [MovedChild]) {
+  private mutating func updateWindow(_ index: OrderedIndex?, _ movedChildren: [MovedChild]) {
     for child in movedChildren {
-      content = content.settingChild(child.key, to: isInWindow(child.newSortKey) ? child.now : .empty)
+      content = content.settingChild(child.key, to: isInWindow(child.newSortKey) ? child.newValue : .empty)
     }
     guard let limit = query.limit?.count, let index else { return }
     if let limitBoundary, content.childCount < limit {
@@ -145,14 +145,14 @@ struct QueryView: Sendable {
 /// A changed child with its sort keys before and after the change.
 struct MovedChild {
   let key: ChildKey
-  let now: Node
+  let newValue: Node
   let oldSortKey: SortKey?
   let newSortKey: SortKey?
 
-  init(_ key: ChildKey, from before: Node, to now: Node, in ordering: Ordering) {
+  init(_ key: ChildKey, from before: Node, to newValue: Node, in ordering: Ordering) {
     self.key = key
-    self.now = now
+    self.newValue = newValue
     oldSortKey = before.isEmpty ? nil : SortKey(of: key, before, in: ordering)
-    newSortKey = now.isEmpty ? nil : SortKey(of: key, now, in: ordering)
+    newSortKey = newValue.isEmpty ? nil : SortKey(of: key, newValue, in: ordering)
   }
 }

@@ -10,14 +10,14 @@ extension DisconnectHandler {
   /// Maximum bytes of values that are decided again because the operations of a session are denied together.
   static let maximumJointBytes = 16 << 20
 
-  /// The values of the operations that are still permitted, with their server values.
-  func decided(_ registered: DisconnectRows) throws -> [(path: Path, value: Node)] {
+  /// The values of the operations that are still permitted, with their server values resolved.
+  func permittedValues(of registered: DisconnectRows) throws -> [(path: Path, value: Node)] {
     var permitted: [[(path: Path, value: Node)]] = []
     for operation in registered.operations {
       do {
         let request = try WriteRequest(
           .update(.root, operation.map { ($0.path, $0.value) }), limits: limits,
-          bytes: limits.restWriteBytes, mayNameItself: true)
+          bytes: limits.restWriteBytes, allowsEmptyPaths: true)
         permitted.append(
           try batch.writes.authorized(request, registered.caller) { .onDisconnect($0) }.changes)
       } catch is RealtimeError {
@@ -27,7 +27,7 @@ extension DisconnectHandler {
     }
     let values = permitted.flatMap { $0 }
     guard permitted.count > 1, try !arePermittedTogether(values, registered.caller) else { return values }
-    return try admitted(permitted, registered.caller)
+    return try permittedInCombination(permitted, registered.caller)
   }
 
   /// The values of operations that are denied together, without the operations that are denied in combination
@@ -36,7 +36,7 @@ extension DisconnectHandler {
   /// Groups of operations are added in the order of registration. Their size doubles until a group is denied. The
   /// longest permitted part of this group is then found by halving, and the operation after that part is dropped.
   /// Operations that exceed the bound of the work are dropped, too, and reported.
-  private func admitted(
+  private func permittedInCombination(
     _ operations: [[(path: Path, value: Node)]], _ caller: Principal
   ) throws -> [(path: Path, value: Node)] {
     var kept: [(path: Path, value: Node)] = []

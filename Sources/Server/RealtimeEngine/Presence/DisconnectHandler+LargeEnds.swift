@@ -17,13 +17,13 @@ extension DisconnectHandler {
   /// Replaces a session's registered values by those that are permitted, with resolved server values.
   func storePermittedValues(of session: String) throws {
     let writer = try batch.requireWriter()
-    let registered = try registered(of: session)
+    let registered = try registeredRows(of: session)
     guard !registered.isEmpty else { return }
     try writer.clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
     // Access to these values is decided. The administrator is stored as their caller, because its writes are
     // not checked.
     try writer.set(RowKeys.caller(ofSession: session), PrincipalCoding.encode(.administrator))
-    for (path, value) in try decided(registered) {
+    for (path, value) in try permittedValues(of: registered) {
       try writer.set(RowKeys.disconnect(ofSession: session, at: path), NodeEncoder.encode(value))
     }
   }

@@ -21,12 +21,12 @@ struct DisconnectHandler: BatchHandler {
   func register(_ write: RealtimeWrite, for connection: ConnectionState) throws {
     let request = try WriteRequest(write, limits: limits, bytes: limits.socketWriteBytes)
     _ = try batch.writes.authorized(request, connection.session.caller) { .onDisconnect($0) }
-    var registered = connection.session.registered
+    var registered = connection.session.registeredCost
     for (path, value) in request.changes {
       registered -= try DisconnectCost(session: connection.name, at: path, in: tree.view)
       registered += DisconnectCost(path, value)
     }
-    let operation = connection.session.registrations
+    let operation = connection.session.registrationCount
     let rows = request.changes.map {
       (path: $0.path, bytes: DisconnectRow.encode($0.value, of: operation))
     }
@@ -40,8 +40,8 @@ struct DisconnectHandler: BatchHandler {
     if connection.session.registeredCaller != connection.session.caller {
       try store(connection.session.caller, asCallerOf: connection)
     }
-    journal.change(connection, \.registrations, to: operation + 1)
-    journal.change(connection, \.registered, to: registered)
+    journal.change(connection, \.registrationCount, to: operation + 1)
+    journal.change(connection, \.registeredCost, to: registered)
   }
 
   /// Stores the caller who performs the onDisconnect writes of a connection.
@@ -50,8 +50,8 @@ struct DisconnectHandler: BatchHandler {
     journal.change(connection, \.registeredCaller, to: caller)
   }
 
-  /// Stores nobody as the caller of ended sessions.
-  func discardCallers(of sessions: [String]) throws {
+  /// Replaces the stored callers of ended sessions by nobody.
+  func replaceCallersByNobody(of sessions: [String]) throws {
     let writer = try batch.requireWriter()
     for session in sessions {
       try writer.set(RowKeys.caller(ofSession: session), PrincipalCoding.encode(.nobody))
@@ -63,12 +63,12 @@ struct DisconnectHandler: BatchHandler {
     if let registeredPath = try registeredAncestor(of: path, for: connection) {
       return try cancel(path, inValueAt: registeredPath, for: connection)
     }
-    var registered = connection.session.registered
+    var registered = connection.session.registeredCost
     registered -= try DisconnectCost(session: connection.name, at: path, in: tree.view)
-    guard registered != connection.session.registered else { return }
+    guard registered != connection.session.registeredCost else { return }
     try batch.requireWriter().clear(
       KeyRange(prefix: RowKeys.disconnect(ofSession: connection.name, at: path)))
-    journal.change(connection, \.registered, to: registered)
+    journal.change(connection, \.registeredCost, to: registered)
   }
 
   /// The outermost location above a path at which a value is registered.
@@ -93,25 +93,25 @@ struct DisconnectHandler: BatchHandler {
     let outline = try DisconnectOutline(
       session: connection.name, at: registeredPath, along: relativeKeys,
       atMost: 2 * limits.onDisconnectsPerConnection, in: tree.view)
-    guard let siblingCounts = outline.siblingCounts else { return }
+    guard let siblingCount = outline.siblingCount else { return }
     // The limits are checked for the smallest possible result before the value is decoded, because it may be
     // large.
-    var minimumCost = connection.session.registered
-    minimumCost.count += siblingCounts - outline.rows
-    minimumCost.bytes = siblingCounts * (64 + 2 * RowWeight.path(registeredPath))
+    var minimumCost = connection.session.registeredCost
+    minimumCost.count += siblingCount - outline.rowCount
+    minimumCost.bytes = siblingCount * (64 + 2 * RowWeight.path(registeredPath))
     try check(minimumCost, [])
-    let known = try DisconnectRows.rows(session: connection.name, at: registeredPath, in: tree.view)
-    let values = known.map { (path: $0.path, value: $0.value) }
+    let registeredRows = try DisconnectRows.rows(session: connection.name, at: registeredPath, in: tree.view)
+    let values = registeredRows.map { (path: $0.path, value: $0.value) }
     guard let registeredChange = FoldedChanges(values).changes.first, !registeredChange.value.isLeaf else {
       return
     }
     let siblings = registeredChange.value.siblings(along: Path(keys: Array(relativeKeys))).map {
       registeredPath.appending($0.path)
     }
-    let rows = SplitRows(known, at: siblings, along: path).rows.map {
+    let rows = SplitRows(registeredRows, at: siblings, along: path).rows.map {
       (path: $0.path, value: $0.value, bytes: DisconnectRow.encode($0.value, of: $0.operation))
     }
-    var registered = connection.session.registered
+    var registered = connection.session.registeredCost
     for (path, value) in values { registered -= DisconnectCost(path, value) }
     for row in rows { registered += DisconnectCost(row.path, row.value) }
     try check(registered, rows.map(\.bytes))
@@ -120,7 +120,7 @@ struct DisconnectHandler: BatchHandler {
     for row in rows {
       try writer.set(RowKeys.disconnect(ofSession: connection.name, at: row.path), row.bytes)
     }
-    journal.change(connection, \.registered, to: registered)
+    journal.change(connection, \.registeredCost, to: registered)
   }
 
   /// Rejects onDisconnect writes beyond the limits of a session.
@@ -139,7 +139,7 @@ struct DisconnectHandler: BatchHandler {
   /// commit.
   func performWrites(of sessions: some Sequence<String>) throws {
     for session in sessions {
-      let registered = try registered(of: session)
+      let registered = try registeredRows(of: session)
       guard !registered.isEmpty else { continue }
       let policy = try batch.policy().policy
       if policy.policy.awaitsRules, !policy.allowsEverything(registered.caller) {
@@ -147,12 +147,12 @@ struct DisconnectHandler: BatchHandler {
         continue
       }
       try batch.requireWriter().clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
-      try batch.writes.apply(FoldedChanges(try decided(registered)).changes)
+      try batch.writes.apply(FoldedChanges(try permittedValues(of: registered)).changes)
     }
   }
 
   /// The registered values of a session, with the caller as it is now: nobody if its credentials were revoked.
-  func registered(of session: String) throws -> DisconnectRows {
+  func registeredRows(of session: String) throws -> DisconnectRows {
     var registered = try DisconnectRows(session: session, in: tree.view)
     if executor.revocations.isRevoked(registered.caller) { registered.caller = .nobody }
     return registered

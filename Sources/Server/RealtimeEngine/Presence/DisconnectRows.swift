@@ -110,9 +110,9 @@ struct DisconnectRows {
 /// An estimate of the values registered at and below a location, without decoding them.
 struct DisconnectOutline {
   /// The number of rows, each with one registered value.
-  private(set) var rows = 0
+  private(set) var rowCount = 0
   /// The minimum number of siblings along the path inside the location; nil if the location is a leaf.
-  private(set) var siblingCounts: Int?
+  private(set) var siblingCount: Int?
 
   /// - Parameter path: the path from the location to a descendant. Siblings are counted only up to the next
   ///   row on the path, because that row replaces the rest of the value above it.
@@ -120,26 +120,26 @@ struct DisconnectOutline {
     session: String, at location: Path, along path: ArraySlice<ChildKey>, atMost maximum: Int,
     in view: any ReadView
   ) throws {
-    var known = path
+    var countedPath = path
     for count in 1..<max(1, path.count) {
       let row = RowKeys.disconnect(ofSession: session, at: Path(keys: location.keys + path.prefix(count)))
       guard try view.get(row) != nil else { continue }
-      known = path.prefix(count)
+      countedPath = path.prefix(count)
       break
     }
     let prefix = RowKeys.disconnect(ofSession: session, at: location)
     var counts: [Int]?
-    var rows = 0
+    var rowCount = 0
     try view.scan(KeyRange(prefix: prefix), reverse: false) { key, value, _ in
-      rows += 1
+      rowCount += 1
       guard key.count == prefix.count else { return true }
       var decoder = NodeDecoder(value)
-      counts = try decoder.siblingCounts(along: known, atMost: maximum)
+      counts = try decoder.siblingCounts(along: countedPath, atMost: maximum)
       return true
     }
-    self.rows = rows
+    self.rowCount = rowCount
     // Each other row may replace a sibling, so it is subtracted.
-    siblingCounts = rows == 1 ? counts?.reduce(0, +) : max(0, (counts ?? []).reduce(0, +) - rows + 1)
+    siblingCount = rowCount == 1 ? counts?.reduce(0, +) : max(0, (counts ?? []).reduce(0, +) - rowCount + 1)
   }
 }
 
@@ -223,10 +223,12 @@ struct FoldedChanges {
     }
     var positions: [Path: Int]?
     for (path, value) in values where path.isPriority {
-      let known =
+      let positionsByPath =
         positions ?? Dictionary(uniqueKeysWithValues: changes.enumerated().map { ($1.path, $0) })
-      positions = known
-      if let position = ([path.dataPath] + path.dataPath.ancestors).lazy.compactMap({ known[$0] }).first {
+      positions = positionsByPath
+      if let position = ([path.dataPath] + path.dataPath.ancestors).lazy.compactMap({ positionsByPath[$0] })
+        .first
+      {
         merge(path, value, into: position)
       } else {
         changes.append((path, value))

@@ -3,8 +3,8 @@
 //   'a'                                an administrator of every project
 //   'n'                                nobody
 //   's' role credentials               a service account
-//   'U' id tenant flag claims credentials a user; the flag is 1 if an administrator acts as this user 'u' id claims a
-//   user, as earlier versions wrote it: the claims are a node
+//   'U' id tenant flag claims credentials   a user; the flag is 1 if an administrator acts as this user
+//   'u' id claims                      a user, as earlier versions wrote it: the claims are an encoded node
 //
 // Credentials are project, issuer, expiry and key ID; earlier versions wrote no key ID. Strings and claims, which are JSON,
 // are preceded by their length. An optional value is preceded by 0 or 1.

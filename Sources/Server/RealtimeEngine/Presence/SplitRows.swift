@@ -1,7 +1,7 @@
 // Splits registered onDisconnect values along a path, when a location inside them is cancelled.
 //
-// Rows may be nested: a later operation has a row below the row of an earlier one, and is decided separately.
-// The split preserves this: each part keeps the number of the operation that registered its value.
+// Rows may be nested: a later operation may have a row below that of an earlier one. The access policy decides about each
+// operation separately. So each part keeps the number of the operation that registered its value.
 
 import RealtimeModel
 
@@ -10,14 +10,14 @@ struct SplitRows {
   private(set) var rows: [DisconnectRow] = []
 
   /// - Parameters:
-  ///   - known: the rows at and below a location, ancestors before descendants.
-  ///   - siblings: the locations next to the path that remain registered. The last one may be on the path, if the value
-  ///     there is a leaf.
+  ///   - registered: the rows at and below a location, ancestors before descendants.
+  ///   - siblings: the locations next to the path that remain registered. If the value at an ancestor of the path is a
+  ///     leaf, that ancestor is the last of these locations.
   ///   - path: the cancelled location.
-  init(_ known: [DisconnectRow], at siblings: [Path], along path: Path) {
+  init(_ registered: [DisconnectRow], at siblings: [Path], along path: Path) {
     var onPath: [DisconnectRow] = []
     var siblingRows: [Path: [DisconnectRow]] = [:]
-    for row in known where !path.contains(row.path) {
+    for row in registered where !path.contains(row.path) {
       let shared = zip(row.path.keys, path.keys).prefix { $0 == $1 }.count
       if shared == row.path.count {
         onPath.append(row)
@@ -28,11 +28,11 @@ struct SplitRows {
     for sibling in siblings {
       var parts = siblingRows[sibling] ?? []
       if sibling.contains(path) {
-        parts = known.filter { sibling.contains($0.path) && !path.contains($0.path) }
+        parts = registered.filter { sibling.contains($0.path) && !path.contains($0.path) }
       }
-      // If no operation has registered this location itself, its value is part of the next row above. An
-      // empty value is kept even if only later operations have values here, because it replaces the complete
-      // location.
+      // If no operation has registered this location itself, a part of the next row above becomes its row. The row is
+      // added even if this part is empty: at the end of the session it deletes the location, before the values of later
+      // operations below it are set.
       if parts.first?.path != sibling, let above = onPath.last(where: { $0.path.contains(sibling) }) {
         let relative = Path(keys: Array(sibling.keys.dropFirst(above.path.count)))
         rows.append(

@@ -14,11 +14,11 @@ final class WaitingSessions: Sendable {
   /// Records that a session waits.
   func add() { isWaiting.withLock { $0 = true } }
 
-  /// Ends the waiting sessions. Called when a policy that decides their writes is in force. A session whose writes wait
-  /// again is added again.
+  /// Submits the operations that perform the writes of the waiting sessions. Called when a policy that decides these
+  /// writes is in force. A session whose writes have to wait again is added again.
   ///
   /// - Parameter hasEnded: whether a session has no open connection.
-  func end(
+  func performWrites(
     _ queue: OperationQueue, _ rows: DatabaseRows, hasEnded: @escaping @Sendable (String) -> Bool
   ) {
     let wasWaiting = isWaiting.withLock { isWaiting in

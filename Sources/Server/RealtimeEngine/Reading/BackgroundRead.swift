@@ -211,7 +211,7 @@ final class ChangeObservers: Sendable {
   }
 
   /// A read of a location that has a value and that no job has reserved.
-  func idle(at path: Path) -> BackgroundRead? {
+  func idleRead(at path: Path) -> BackgroundRead? {
     all.lazy.compactMap { $0 as? BackgroundRead }.first { $0.path == path && $0.isIdle }
   }
 

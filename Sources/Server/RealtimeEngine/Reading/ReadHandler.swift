@@ -39,7 +39,7 @@ struct ReadHandler: BatchHandler {
     _ write: RealtimeWrite, isConditional: Bool, atMost maximum: Int, for operation: RealtimeOperation
   ) throws -> Int {
     let submitted = try WriteRequest(
-      write, limits: limits, bytes: limits.restWriteBytes, mayNameItself: true)
+      write, limits: limits, bytes: limits.restWriteBytes, allowsEmptyPaths: true)
     if isConditional {
       for change in submitted.changes {
         try batch.authorization.mayRead(change.path, .default, operation.caller)
@@ -72,7 +72,7 @@ struct ReadHandler: BatchHandler {
     case .success(let read)? where read.path == path:
       guard let current = read.current(for: query) else { break }
       guard current.node.estimatedSize <= tree.limits.responseBytes else { throw RealtimeError.tooBig }
-      if tree.cache?.node(at: path) == nil { tree.cache?.keep(current.node, at: path) }
+      if tree.cache?.node(at: path) == nil { tree.cache?.insert(current.node, at: path) }
       guard let query, isCostly(current.node, query, isHashed) else { return current }
       if current.index(by: query.ordering) != nil || current.view(of: query) != nil { return current }
     case .failure(.tooBig)?:
@@ -88,15 +88,15 @@ struct ReadHandler: BatchHandler {
     }
     if operation.results.hasAwaitedIndex, try awaitsIndex(query, path) { throw Deferral.indexBuild }
     guard let node = try tree.nodeIfSmall(at: path, staging) else {
-      throw Deferral.location(LocationRead(path: path, known: nil))
+      throw Deferral.location(LocationRead(path: path, availableRead: nil))
     }
     guard isCostly(node, query, isHashed), let cache = tree.cache else { return OrderedLocation(node) }
-    if let read = cache.observers.idle(at: path) {
-      throw Deferral.location(LocationRead(path: path, known: read))
+    if let read = cache.observers.idleRead(at: path) {
+      throw Deferral.location(LocationRead(path: path, availableRead: read))
     }
     let read = BackgroundRead(path, node)
     cache.observers.add(read)
-    throw Deferral.location(LocationRead(path: path, known: read))
+    throw Deferral.location(LocationRead(path: path, availableRead: read))
   }
 
   /// Whether an index of the query is being built. Once it is complete, the window can be read from its rows.
@@ -178,11 +178,11 @@ struct ReadHandler: BatchHandler {
     var size = 0
     var children: [(ChildKey, Node)] = []
     for key in keys {
-      let isKnown = tree.cache?.node(at: path.child(key)) != nil
+      let isCached = tree.cache?.node(at: path.child(key)) != nil
       guard let child = try tree.nodeIfSmall(at: path.child(key), remaining) else { return nil }
       size += child.estimatedSize + key.text.utf8.count + 4
       guard size <= limits.responseBytes else { throw RealtimeError.tooBig }
-      if !isKnown { remaining.readBytes -= child.estimatedSize }
+      if !isCached { remaining.readBytes -= child.estimatedSize }
       guard remaining.readBytes >= 0 else { return nil }
       children.append((key, child))
     }

@@ -4,7 +4,7 @@
 // The batch passes each operation to the handler of its action. It gives the handlers the tree, the access
 // checks and the writer.
 //
-// Invariant: each operation is answered once, or deferred, or ignored because its session has ended.
+// Invariant: each operation is answered once, or deferred, or ignored because its session or connection has ended.
 
 import Access
 import OrderedStore
@@ -46,22 +46,22 @@ final class BatchExecution {
   /// The work that the canary ruleset may spend. It is separate, so that the canary does not use up the work of the
   /// rules in force.
   private(set) lazy var canaryWork = DecisionWork(steps: executor.generations.limits.decisionSteps)
-  /// The numbers of decisions about the current operation: in earlier batches, and in this batch. A decision
-  /// that repeats an earlier one is not counted for the coverage of rules.
+  /// The numbers of decisions about the current operation: in earlier batches, and in this batch. The coverage report of
+  /// the rules does not count a decision that repeats an earlier one.
   var decisionCount = (before: 0, now: 0)
   /// Number of listens that were authorized again for changed callers.
   private(set) var reauthorizedListens = 0
   private var logged: [(Path, Node?)] = []
   /// The security rules; nil until a handler has read them.
-  var knownRules: (version: Version, rules: StoredRules)?? {
-    didSet { knownPolicy = nil }
+  var cachedRules: (version: Version, rules: StoredRules)?? {
+    didSet { cachedPolicy = nil }
   }
   /// The policy in force; nil until it is read, and after the rules have changed.
-  private var knownPolicy: (policy: PinnedPolicy<RealtimeAccess>, version: PolicyVersion)?
+  private var cachedPolicy: (policy: PinnedPolicy<RealtimeAccess>, version: PolicyVersion)?
   /// The canary ruleset; nil until a handler has read it.
-  var knownCanary: CanaryRuleset??
+  var cachedCanary: CanaryRuleset??
   /// The pending index builds; nil until a handler has read them.
-  var knownBuilds: IndexBuilds?
+  var cachedBuilds: IndexBuilds?
 
   init(
     tree: Tree, writer: BatchWriter?, now: Int64, executor: OperationExecutor, journal: SessionJournal,
@@ -96,7 +96,7 @@ final class BatchExecution {
     let answersBefore = answerCount
     decisionCount = (operation.results.decisionCount, 0)
     do {
-      try performInTime(operation)
+      try performUnlessSkipped(operation)
     } catch let deferral as Deferral {
       precondition(answerCount == answersBefore, "invariant: a deferred operation is not answered")
       var operation = operation
@@ -115,7 +115,7 @@ final class BatchExecution {
   ///
   /// The operation that was skipped most often always runs, and before other throttled ones, so new
   /// operations cannot overtake it forever.
-  private func performInTime(_ operation: RealtimeOperation) throws {
+  private func performUnlessSkipped(_ operation: RealtimeOperation) throws {
     guard mayDefer, operation.isThrottled else { return try perform(operation) }
     if operation.timesSkipped < maximumTimesSkipped
       || throttledTime > .zero && throttledTime >= executor.generations.limits.batchQuantum
@@ -152,8 +152,8 @@ final class BatchExecution {
     case .unlisten(let path, let tag):
       listens.stop(ListenName(path: path, tag: tag), of: operation.connectionAndRequest.connection)
       answer(operation, .done)
-    case .followFullValue(let path):
-      try rowWindows.followFullValue(path, for: operation)
+    case .switchToFullValue(let path):
+      try rowWindows.switchToFullValue(path, for: operation)
       answer(operation, .done)
     case .onDisconnect(let write):
       try disconnects.register(write, for: operation.connectionAndRequest.connection)
@@ -206,7 +206,7 @@ final class BatchExecution {
   /// The policy in force, and its version. Rules are read from the state that the operation sees. So new rules hold
   /// from the operation that wrote them.
   func policy() throws -> (policy: PinnedPolicy<RealtimeAccess>, version: PolicyVersion) {
-    if let knownPolicy { return knownPolicy }
+    if let cachedPolicy { return cachedPolicy }
     let stored = try settings.storedRules()
     var known = (policy: defaultPolicy, version: PolicyVersion(published: defaultPolicy.version))
     if let stored, let policy = stored.rules.policy {
@@ -214,15 +214,15 @@ final class BatchExecution {
         policy: policy, version: defaultPolicy.version, observer: defaultPolicy.observer)
       known.version.rules = stored.version
     }
-    knownPolicy = known
+    cachedPolicy = known
     return known
   }
 
   /// The ruleset with the label `canary`; nil without one.
   func canary() throws -> CanaryRuleset? {
-    if let known = knownCanary { return known }
+    if let known = cachedCanary { return known }
     let canary = try executor.rules.canary(in: tree.view)
-    knownCanary = .some(canary)
+    cachedCanary = .some(canary)
     return canary
   }
 
@@ -250,13 +250,14 @@ final class BatchExecution {
   ///   - changes: in ascending order of paths, none inside another.
   ///   - replaced: the location that the write has replaced, if the changes show only parts of it.
   func notify(_ changes: [Change], replaced: Path? = nil) throws {
-    try authorization.follow(
-      replaced.map { [.init(path: $0, value: nil)] } ?? changes.map { .init(path: $0.path, value: $0.value) })
+    try authorization.decideListens(
+      affectedBy: replaced.map { [.init(path: $0, value: nil)] }
+        ?? changes.map { .init(path: $0.path, value: $0.value) })
     if changes.isEmpty { return }
     assert(
       zip(changes, changes.dropFirst()).allSatisfy { $0.path < $1.path && !$0.path.contains($1.path) },
       "the changes of a write are sorted, none inside another")
-    add(.write(changes, windows: try rowWindows.follow(changes)))
+    add(.write(changes, windows: try rowWindows.updateWindows(for: changes)))
   }
 
   /// Counts listens that are authorized again because their caller changed. Only the first connection of a
@@ -305,13 +306,13 @@ final class BatchExecution {
   func markIfEmpty() throws {
     guard let writer, executor.mustMarkIfEmpty else { return }
     executor.mustMarkIfEmpty = false
-    guard try tree.view.get(RowKeys.noPriorities) == nil else { return }
+    guard try tree.view.get(RowKeys.priorityTracking) == nil else { return }
     var isEmpty = true
     try writer.scan(RowKeys.range(of: .root), reverse: false) { _, _, _ in
       isEmpty = false
       return false
     }
-    if isEmpty { try writer.beginPriorities() }
+    if isEmpty { try writer.recordNoPriorities() }
   }
 }
 

@@ -34,9 +34,9 @@ struct BatchLoop: Sendable {
   /// sequenced. A higher maximum would only make batches smaller (decision 0009).
   static let maximumInFlight = 3
 
-  /// Batches heavier than this number of bytes leave memory as soon as they are durable. Lighter ones stay
-  /// until the next batch starts.
-  private static let minimumStagedBytes = 64 << 10
+  /// A batch heavier than this number of bytes wakes the loop when it is durable, so that the loop releases its memory.
+  /// Lighter batches are released when the next batch starts.
+  private static let minimumHeavyBytes = 64 << 10
 
   let queue: OperationQueue
   let runner: BatchRunner
@@ -53,7 +53,8 @@ struct BatchLoop: Sendable {
         let steps = await batch.steps.value()
         published += 1
         precondition(batch.number == published, "invariant: batches are published in their order")
-        precondition(batch.outcome.known != nil, "invariant: a batch is published after its commit ended")
+        precondition(
+          batch.outcome.resolvedValue != nil, "invariant: a batch is published after its commit ended")
         fanOut.run(steps)
       }
     }
@@ -67,7 +68,7 @@ struct BatchLoop: Sendable {
       first = []
       if operations.isEmpty { continue }
       let isHeavy =
-        operations.reduce(0) { $0 + $1.weight } > BatchLoop.minimumStagedBytes
+        operations.reduce(0) { $0 + $1.weight } > BatchLoop.minimumHeavyBytes
         || operations.contains { $0.results.location != nil || $0.results.window != nil }
       number += 1
       let batch = runner.start(number, operations) { [queue] hasFailed in
@@ -118,7 +119,7 @@ struct BatchLoop: Sendable {
 
   /// Removes batches whose commits have ended. Recovers all batches in flight if a commit failed.
   private func removeFinished(_ inFlight: inout [BatchInFlight]) async {
-    while let first = inFlight.first, let outcome = first.outcome.known {
+    while let first = inFlight.first, let outcome = first.outcome.resolvedValue {
       if case .failure = outcome {
         await runner.recover(inFlight)
         inFlight = []

@@ -41,7 +41,7 @@ struct BatchRunner: Sendable {
   /// Threads that all namespaces share, for work on large values.
   let threads: ThreadPool
   /// Bounds the decisions about writes that all namespaces make in the background at a time.
-  var decisions = ConcurrencyLimit(WriteDecision.maximumConcurrency)
+  var decisionLimit = ConcurrencyLimit(WriteDecision.maximumConcurrency)
   /// Called once, when the first write has created the database.
   let created: @Sendable () -> Void
   /// Reports events that an operator must know.
@@ -167,7 +167,8 @@ struct BatchRunner: Sendable {
     }
   }
 
-  /// Runs a rejected batch in a way that the store accepts, or fails it.
+  /// Runs the operations of a failed batch again: each half of several operations as a separate batch, and the end of a
+  /// session that exceeds the limit of a commit in several commits. Answers all others without a writer.
   private func runAgain(_ operations: [RealtimeOperation], after error: any Error) async -> [FanOutStep] {
     if operations.count > 1, !error.isUnavailable {
       // One operation may exceed the limit of a commit. Halving the batch isolates that operation.
@@ -229,7 +230,7 @@ struct BatchRunner: Sendable {
       while !sessions.isEmpty {
         let chunk = Array(sessions.prefix(256))
         sessions = sessions.dropFirst(chunk.count)
-        try await discardRevokedCallers(of: chunk)
+        try await replaceRevokedCallers(of: chunk)
         do {
           _ = try await run { try $0.disconnects.performWrites(of: chunk) }
         } catch let error where !error.isUnavailable {
@@ -239,8 +240,8 @@ struct BatchRunner: Sendable {
     } catch { throw RealtimeError(storeError: error) }
   }
 
-  /// Stores nobody as the caller of the sessions whose callers' credentials are revoked.
-  private func discardRevokedCallers(of sessions: [String]) async throws {
+  /// Replaces the stored caller of each session by nobody if the caller's credentials are revoked.
+  private func replaceRevokedCallers(of sessions: [String]) async throws {
     let callers = try await store.read(at: nil) { view in
       try sessions.map { ($0, try DisconnectRows(session: $0, in: view).caller) }
     }
@@ -249,7 +250,7 @@ struct BatchRunner: Sendable {
       revoked.append(session)
     }
     guard !revoked.isEmpty else { return }
-    _ = try await run { [revoked] in try $0.disconnects.discardCallers(of: revoked) }
+    _ = try await run { [revoked] in try $0.disconnects.replaceCallersByNobody(of: revoked) }
   }
 
   private func endLeftoverSession(_ session: String) async throws {

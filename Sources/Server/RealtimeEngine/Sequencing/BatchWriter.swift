@@ -56,8 +56,8 @@ final class BatchWriter: SequencedTransaction {
     try priorities.mark(parent, .children, in: base)
   }
 
-  /// Records that the tree is empty, so that it has no priorities.
-  func beginPriorities() throws { try priorities.begin(in: base) }
+  /// Records that no location has a priority, because the tree is empty.
+  func recordNoPriorities() throws { try priorities.recordNone(in: base) }
 
   func clear(_ key: [UInt8]) throws {
     hasCleared = true
@@ -123,7 +123,7 @@ extension BatchWriter {
   /// - Parameter rows: its rows; nil if they are too many. The location then gets an empty generation, and
   ///   the cleaner removes the rows.
   func clearLocation(_ prefix: [UInt8], _ rows: [[UInt8]]?) throws {
-    guard let rows else { return try begin(state.nextNumber(commitVersion), at: prefix) }
+    guard let rows else { return try startGeneration(state.nextNumber(commitVersion), at: prefix) }
     for row in rows { try clear(row) }
   }
 
@@ -134,18 +134,20 @@ extension BatchWriter {
       if let parent = RowKeys.parent(prefix) { try priorities.mark(parent, .children, in: base) }
       try priorities.mark(prefix[...], .everything, in: base)
     }
-    try begin(generation.number, at: prefix)
+    try startGeneration(generation.number, at: prefix)
   }
 
   /// Maps a location to a generation, and adds pending deletes for its earlier rows.
-  private func begin(_ number: UInt64, at prefix: [UInt8]) throws {
+  private func startGeneration(_ number: UInt64, at prefix: [UInt8]) throws {
     let replaced = Array(state.current.within(prefix))
     for old in replaced {
-      try discard(KeyRange(prefix: old.physicalPrefix), old.number)
+      try addPendingDelete(KeyRange(prefix: old.physicalPrefix), old.number)
       if old.prefix != prefix { try clear(RowKeys.generation(of: old.prefix)) }
     }
     // If the location had a generation, the rows under its tree keys already have a pending delete.
-    if replaced.first?.prefix != prefix { try discard(KeyRange(prefix: state.current.physicalKey(prefix))) }
+    if replaced.first?.prefix != prefix {
+      try addPendingDelete(KeyRange(prefix: state.current.physicalKey(prefix)))
+    }
     try base.set(RowKeys.generation(of: prefix), RowKeys.bigEndian(number))
     try base.set(RowKeys.generationStamp, RowKeys.bigEndian(number))
     state.change(journal) { $0.install(SubtreeGeneration(prefix: prefix, number: number)) }
@@ -154,7 +156,7 @@ extension BatchWriter {
   /// Adds a pending delete for the rows of a range, if there are any. The cleaner clears them later.
   ///
   /// - Parameter number: the number of the generation of these rows; nil for rows outside generations.
-  private func discard(_ range: KeyRange, _ number: UInt64? = nil) throws {
+  private func addPendingDelete(_ range: KeyRange, _ number: UInt64? = nil) throws {
     var isEmpty = true
     try base.scan(range, reverse: false) { _, _, _ in
       isEmpty = false
@@ -176,21 +178,21 @@ extension BatchWriter {
       return false
     }
     guard isIdle else { return false }
-    var forgotten = 0
-    for generation in state.current.all where forgotten < maximum {
+    var removedCount = 0
+    for generation in state.current.all where removedCount < maximum {
       var isEmpty = true
       try scan(KeyRange(prefix: generation.prefix), reverse: false) { _, _, _ in
         isEmpty = false
         return false
       }
       guard isEmpty else { continue }
-      forgotten += 1
+      removedCount += 1
       try clear(RowKeys.generation(of: generation.prefix))
       state.change(journal) { $0.remove(generation.prefix) }
     }
-    if forgotten > 0 {
+    if removedCount > 0 {
       try base.set(RowKeys.generationStamp, RowKeys.bigEndian(try state.nextNumber(commitVersion)))
     }
-    return forgotten == maximum
+    return removedCount == maximum
   }
 }

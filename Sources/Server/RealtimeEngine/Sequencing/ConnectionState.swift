@@ -27,9 +27,9 @@ final class ConnectionState: @unchecked Sendable {
     /// The expiry of the session's entry in ``SessionExpiries``, in seconds since 1970; nil if it has no entry.
     var scheduledExpiry: Int64?
     /// The cost of performing the registered onDisconnect writes.
-    var registered = DisconnectCost()
+    var registeredCost = DisconnectCost()
     /// The number of onDisconnect operations that were registered so far.
-    var registrations = 0
+    var registrationCount = 0
     /// Whether the session has ended; its later requests are ignored.
     var hasEnded = false
   }

@@ -26,10 +26,11 @@ struct ListenHandler: BatchHandler {
       // The fan-out stage may deliver to other listens of the location when this one starts.
       try batch.authorization.decideAgain(matching: [listen.path])
     }
-    if let shown = try batch.rowWindows.start(listen, for: operation) {
+    if let partialValue = try batch.rowWindows.start(listen, for: operation) {
       change(connection, listen: name, to: OpenListen(connection, name, listen.query), permission)
       return batch.add(
-        .listen(connection, listen, shown, PreparedListen(isPartial: true), warnings: [], request: request))
+        .listen(
+          connection, listen, partialValue, PreparedListen(isPartial: true), warnings: [], request: request))
     }
     let value =
       if !listen.isDefault, !listen.query.isWide,

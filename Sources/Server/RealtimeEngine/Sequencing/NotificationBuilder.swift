@@ -32,9 +32,9 @@ struct NotificationBuilder: BatchHandler {
   /// otherwise lose its priority.
   private func widened(_ changes: [Change], _ emptied: [Path]) throws -> [Change] {
     var locations: Set<Path> = []
-    var known: [Path: Bool] = [:]
+    var hasPriority: [Path: Bool] = [:]
     for change in changes where change.isRemoval {
-      locations.formUnion(try prioritizedLocations(above: change.path, &known))
+      locations.formUnion(try prioritizedLocations(above: change.path, &hasPriority))
     }
     for change in changes where change.path.isPriority { locations.insert(change.path.dataPath) }
     locations.formUnion(emptied)
@@ -117,14 +117,14 @@ struct NotificationBuilder: BatchHandler {
   }
 
   /// The locations above a path that have priorities, from the root down.
-  private func prioritizedLocations(above path: Path, _ known: inout [Path: Bool]) throws -> [Path] {
+  private func prioritizedLocations(above path: Path, _ hasPriority: inout [Path: Bool]) throws -> [Path] {
     var found: [Path] = []
     for count in 0..<path.count {
       let location = Path(keys: Array(path.keys.prefix(count)))
       // A value below this location was removed. So the location is, or was, an object, and its priority has
       // a separate row.
-      let has = try known[location] ?? (tree.objectPriority(at: location) != nil)
-      known[location] = has
+      let has = try hasPriority[location] ?? (tree.objectPriority(at: location) != nil)
+      hasPriority[location] = has
       if has { found.append(location) }
     }
     return found
@@ -132,7 +132,7 @@ struct NotificationBuilder: BatchHandler {
 
   /// Whether the tree may have a priority.
   private func mayHavePriorities() throws -> Bool {
-    guard try tree.view.get(RowKeys.noPriorities) != nil else { return true }
+    guard try tree.view.get(RowKeys.priorityTracking) != nil else { return true }
     if try tree.view.get(RowKeys.row(of: Path.root.child(.priority))) != nil { return true }
     var found = false
     try tree.view.scan(KeyRange(prefix: RowKeys.prioritized([0])), reverse: false) { _, _, _ in

@@ -40,7 +40,7 @@ final class OperationExecutor: @unchecked Sendable {
   let openListens = OpenListens()
   let expiries: SessionExpiries
   let canaryLog: CanaryLog
-  /// Whether a step of decisions about open listens is requested and has not begun.
+  /// Whether an operation that decides open listens (`decideListens`) is requested and has not begun.
   var hasRequestedDecisions = false
   /// Receives the events of index builds and row windows, inside the batch that causes them.
   let events: ExecutorEvents
@@ -149,14 +149,14 @@ final class OperationExecutor: @unchecked Sendable {
 
   /// Decides a write on durable rows. Like ``read(_:in:)``, it may run concurrently with batches.
   ///
-  /// - Parameter checkWanted: its error ends the decision.
+  /// - Parameter checkRunning: called repeatedly. It throws once the server shuts down, which ends the decision.
   func decide(
     _ write: WriteDecision, in view: any ReadView, _ changes: SequencedChanges,
-    checkWanted: @escaping () throws -> Void
+    checkRunning: @escaping () throws -> Void
   ) throws -> DecidedWrite {
     let batch = try readOnly(view)
     batch.decisionCount = write.decisionCount
-    return try batch.authorization.decided(write, changes, checkWanted: checkWanted)
+    return try batch.authorization.decided(write, changes, checkRunning: checkRunning)
   }
 
   // MARK: Without a writer
@@ -208,7 +208,7 @@ final class OperationExecutor: @unchecked Sendable {
     if openListens.undecidedCount > 0 { requestDecisions() }
   }
 
-  /// Requests a step of decisions about open listens.
+  /// Requests an operation that decides some open listens.
   func requestDecisions() {
     guard !hasRequestedDecisions else { return }
     hasRequestedDecisions = true
@@ -240,14 +240,14 @@ struct ExecutorEvents: Sendable {
   var indexesPending: @Sendable () -> Void = {}
   /// Called when an index build is complete, or the rules have changed.
   var indexesChanged: @Sendable () -> Void = {}
-  /// Called when a step of decisions about open listens has to follow.
+  /// Called when an operation that decides some open listens has to follow.
   var listensUndecided: @Sendable () -> Void = {}
   /// Called with the earliest expiry of a caller, in seconds since 1970, when it has changed.
   var expiryScheduled: @Sendable (_ seconds: Int64) -> Void = { _ in }
   /// Called when the onDisconnect writes of an ended session have to wait for rules.
   var sessionWaits: @Sendable () -> Void = {}
-  /// Called with the number of onDisconnect operations of an ended session that were dropped without a decision, because
-  /// too many conflicts precede them. The batch may still fail.
+  /// Called with the number of onDisconnect operations of an ended session that were dropped without a decision: the
+  /// decisions about earlier, conflicting operations used up the allowed work. The batch may still fail.
   var operationsDropped: @Sendable (_ count: Int) -> Void = { _ in }
   /// Called when enforced rules were stored. The batch may still fail.
   var rulesChanged: @Sendable () -> Void = {}

@@ -9,7 +9,7 @@
 //      both lanes have operations, each gets half of a batch's cost. So neither lane delays the other, however many
 //      operations it has.
 //   3. Operations whose result nobody receives any more are dropped and do not count in a batch.
-//   4. Every operation that is held, deferred or blocked, returns to the queue exactly once.
+//   4. Every held operation, whether deferred or blocked, returns to the queue exactly once.
 
 import Locking
 import OrderedStore

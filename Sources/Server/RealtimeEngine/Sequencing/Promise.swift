@@ -25,21 +25,21 @@ final class Promise<Value: Sendable>: Sendable {
 
   /// Sets the value. Traps if it is already set.
   func resolveOnce(_ value: Value) {
-    precondition(known == nil, "invariant: the value is resolved once")
+    precondition(resolvedValue == nil, "invariant: the value is resolved once")
     resolve(value)
   }
 
   /// The value if it is resolved.
-  var known: Value? { state.withLock { $0.value } }
+  var resolvedValue: Value? { state.withLock { $0.value } }
 
   /// Waits for the value.
   func value() async -> Value {
     await withCheckedContinuation { continuation in
-      let known = state.withLock { state -> Value? in
+      let value = state.withLock { state -> Value? in
         if state.value == nil { state.waiting.append(continuation) }
         return state.value
       }
-      if let known { continuation.resume(returning: known) }
+      if let value { continuation.resume(returning: value) }
     }
   }
 }

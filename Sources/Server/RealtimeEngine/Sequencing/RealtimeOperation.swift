@@ -61,7 +61,7 @@ struct RealtimeOperation: Sendable {
     /// Removes the entries of generations that have no rows (see `SubtreeGenerations`).
     case removeEmptyGenerations
     /// Gives the fan-out stage the complete value of a location whose windows were updated from rows.
-    case followFullValue(Path)
+    case switchToFullValue(Path)
     /// Does nothing. Its answer confirms that all earlier operations are durable.
     case barrier
 
@@ -73,7 +73,7 @@ struct RealtimeOperation: Sendable {
         .getRules, .estimate, .setRules, .administer, .installImport:
         true
       case .unlisten, .authenticate, .decideListens, .revoke, .buildIndexes, .close, .takeOver,
-        .removeEmptyGenerations, .followFullValue, .barrier:
+        .removeEmptyGenerations, .switchToFullValue, .barrier:
         false
       }
     }
@@ -188,7 +188,7 @@ struct RealtimeOperation: Sendable {
   /// a deferral has already read is not: until it runs, every change must also be applied to that value.
   var isThrottled: Bool {
     switch action {
-    case .get, .getShallow, .listen, .buildIndexes, .followFullValue, .cancelOnDisconnect:
+    case .get, .getShallow, .listen, .buildIndexes, .switchToFullValue, .cancelOnDisconnect:
       results.location == nil && results.window == nil
     default: false
     }

@@ -10,17 +10,17 @@ struct WriteRequest {
   ///
   /// - Parameters:
   ///   - bytes: the maximum bytes of JSON.
-  ///   - mayNameItself: whether an update may contain an empty relative path, which names the updated
+  ///   - allowsEmptyPaths: whether an update may contain an empty relative path, which names the updated
   ///     location itself. Clients may not send it, because such an update would replace the complete value.
   /// - Throws: ``RealtimeError`` with status `failure` or `write_too_big`.
   init(
-    _ write: RealtimeWrite, limits: RealtimeLimits, bytes: Int, mayNameItself: Bool = false
+    _ write: RealtimeWrite, limits: RealtimeLimits, bytes: Int, allowsEmptyPaths: Bool = false
   ) throws(RealtimeError) {
     switch write {
     case .set(let path, let node): changes = [(path, node)]
     case .update(let path, let relative):
       guard !path.isPriority || relative.isEmpty else { throw .invalidPath }
-      guard mayNameItself || relative.allSatisfy({ !$0.0.isRoot }) else { throw WriteRequest.invalidKey }
+      guard allowsEmptyPaths || relative.allSatisfy({ !$0.0.isRoot }) else { throw WriteRequest.invalidKey }
       changes = relative.map { (path.appending($0.0), $0.1) }
     }
     changes.sort { $0.path < $1.path }

@@ -30,10 +30,10 @@ struct CanaryRuleset: Sendable {
       } catch let interruption as DecisionInterrupted { throw interruption } catch { return }
     }
     guard (other.denial == nil) != (decision.denial == nil) else { return }
-    let who =
+    let callerDescription =
       caller.user.map { "user \(String(reflecting: $0.id.prefix(128)))" } ?? "a caller without credentials"
     let subject =
-      "\(operation.name) of \(operation.paths.prefix(3).map { "/\($0)" }.joined(separator: ", ").prefix(256)) by \(who)"
+      "\(operation.name) of \(operation.paths.prefix(3).map { "/\($0)" }.joined(separator: ", ").prefix(256)) by \(callerDescription)"
     if let denial = other.denial {
       log.add("the canary ruleset \(id) would deny the \(subject): \(denial.reason.prefix(512))", at: time)
     } else {

@@ -191,7 +191,7 @@ extension RealtimeDatabase {
       for id in labels.ids where !directory.has(id) { throw RealtimeError.noRuleset(id) }
       if let prepared { try batch.settings.set(prepared, for: caller) }
       directory.labels = labels
-      batch.knownCanary = nil
+      batch.cachedCanary = nil
       try batch.requireWriter().set(RowKeys.rulesets, directory.bytes)
       return stable
     }

@@ -14,9 +14,9 @@ struct SettingsHandler: BatchHandler {
 
   /// The current rules with their policy, and the version that wrote them; nil if there are none.
   func storedRules() throws -> (version: Version, rules: StoredRules)? {
-    if let known = batch.knownRules { return known }
+    if let known = batch.cachedRules { return known }
     let rules = try executor.rules.rules(in: tree.view)
-    batch.knownRules = .some(rules)
+    batch.cachedRules = .some(rules)
     return rules
   }
 
@@ -43,8 +43,8 @@ struct SettingsHandler: BatchHandler {
     let before = try self.rules()
     try set(.rules, to: rules.file.text, for: caller)
     // The row is read again, with the version of this batch.
-    batch.knownRules = nil
-    try batch.authorization.followPolicy()
+    batch.cachedRules = nil
+    try batch.authorization.invalidateListensIfPolicyChanged()
     if rules.policy != nil { executor.events.rulesChanged() }
     guard !rules.file.root.hasSameIndexes(as: before?.root) else { return }
     try batch.indexes.build(.root, in: try batch.requireWriter())

@@ -16,31 +16,33 @@ struct ImportHandler: BatchHandler {
     }
     var request = try WriteRequest(
       .update(path, imported.summary.deferred.map { (Path(keys: $0.path), $0.value) }),
-      limits: limits, bytes: limits.socketWriteBytes, mayNameItself: true)
+      limits: limits, bytes: limits.socketWriteBytes, allowsEmptyPaths: true)
     if let failure = try request.resolve(in: tree, now: now) { throw failure }
     try batch.authorization.prepare(for: [(path: path, value: .empty)])
     if imported.summary.isEmpty {
       return try batch.writes.apply([(path: path, value: .empty)])
     }
-    if let failure = imported.known.failure { throw failure }
+    if let failure = imported.listenedValues.failure { throw failure }
     let audience = executor.openListens.audience(of: path)
     var locations = Set(audience.below.map(\.name.path)).sorted()
     if !audience.above.isEmpty, imported.summary.size <= limits.responseBytes {
       locations.insert(path, at: 0)
     }
-    var known = imported.known
-    if !known.has(locations), batch.mayDefer, known.reads < LocationRead.maximumAttempts {
+    var listenedValues = imported.listenedValues
+    if !listenedValues.containsAll(locations), batch.mayDefer,
+      listenedValues.readCount < LocationRead.maximumAttempts
+    {
       throw Deferral.importedValues(ImportedValueRead(imported: imported, path: path, locations: locations))
     }
     // Every step that may reject the import comes before the first write, so a rejected import changes
     // nothing.
     let writer = try batch.requireWriter()
-    if !known.has(locations) {
-      try known.read(locations, in: imported.generation.view(writer, at: path), limits)
+    if !listenedValues.containsAll(locations) {
+      try listenedValues.read(locations, in: imported.generation.view(writer, at: path), limits)
     }
-    let notified = known.outermost(locations)
+    let notified = listenedValues.outermost(locations)
     let changes = notified.map { location in
-      var value = known.values[location] ?? .empty
+      var value = listenedValues.values[location] ?? .empty
       for change in request.changes {
         if let relative = change.path.relative(to: location) {
           value = value.setting(relative, to: change.value)
@@ -58,7 +60,7 @@ struct ImportHandler: BatchHandler {
     if notified.first != path {
       for listen in audience.above { batch.listens.revoke(listen.name, of: listen.connection, .tooBig) }
     }
-    for listen in audience.below where known.tooLarge.contains(listen.name.path) {
+    for listen in audience.below where listenedValues.tooLarge.contains(listen.name.path) {
       batch.listens.revoke(listen.name, of: listen.connection, .tooBig)
     }
     batch.logChanges([(path, nil)])
@@ -75,7 +77,7 @@ struct ImportedValues: Sendable {
   private(set) var tooLarge: Set<Path> = []
   private var size = 0
   /// Number of reads so far.
-  private(set) var reads = 0
+  private(set) var readCount = 0
   /// The error of the last read.
   var failure: RealtimeError?
 
@@ -91,11 +93,11 @@ struct ImportedValues: Sendable {
   }
 
   /// Whether the values of all locations are known.
-  func has(_ locations: [Path]) -> Bool { outermost(locations).allSatisfy { values[$0] != nil } }
+  func containsAll(_ locations: [Path]) -> Bool { outermost(locations).allSatisfy { values[$0] != nil } }
 
   /// Reads the missing values of locations, which must be in ascending order.
   mutating func read(_ locations: [Path], in view: any ReadView, _ limits: RealtimeLimits) throws {
-    reads += 1
+    readCount += 1
     var last: Path?
     for location in locations where !tooLarge.contains(location) && last?.contains(location) != true {
       if values[location] == nil {
@@ -121,12 +123,12 @@ extension ImportedTree {
   func reading(_ locations: [Path], of path: Path, _ limits: RealtimeLimits) async -> ImportedTree {
     var read = self
     do {
-      read.known = try await generation.read(as: RowKeys.row(of: path)) { [known] view in
-        var known = known
-        try known.read(locations, in: view, limits)
-        return known
+      read.listenedValues = try await generation.read(as: RowKeys.row(of: path)) { [listenedValues] view in
+        var listenedValues = listenedValues
+        try listenedValues.read(locations, in: view, limits)
+        return listenedValues
       }
-    } catch { read.known.failure = RealtimeError(storeError: error) }
+    } catch { read.listenedValues.failure = RealtimeError(storeError: error) }
     return read
   }
 }

@@ -167,7 +167,7 @@ struct ImportedTree: Sendable {
   let generation: StagedGeneration
   let summary: Summary
   /// The values at listened locations that were read in advance.
-  var known = ImportedValues()
+  var listenedValues = ImportedValues()
 
   init(_ generation: StagedGeneration, _ summary: Summary) {
     self.generation = generation

@@ -4,7 +4,7 @@ import RealtimeModel
 
 /// Assembles a node from rows in key order.
 struct NodeAssembler {
-  private struct Open {
+  private struct IncompleteObject {
     var key: ChildKey
     var children: [(ChildKey, Node)] = []
     var priority: Priority?
@@ -12,7 +12,7 @@ struct NodeAssembler {
 
   private var leaf: Node?
   /// The incomplete objects from the node itself down to the parent of the last row.
-  private var open: [Open] = [Open(key: .minimum)]
+  private var open: [IncompleteObject] = [IncompleteObject(key: .minimum)]
   /// The estimated size of the added rows in bytes of JSON. At the end it is the size of the node.
   private(set) var estimatedSize = 0
 
@@ -31,7 +31,7 @@ struct NodeAssembler {
     }
     close(to: shared + 1)
     for key in parents.dropFirst(shared) {
-      open.append(Open(key: key))
+      open.append(IncompleteObject(key: key))
       estimatedSize += key.text.utf8.count + 5
     }
     estimatedSize += last.isPriority ? 24 : last.text.utf8.count + 4

@@ -4,7 +4,7 @@
 // Most databases have no priorities. Where no child has one, the default order of queries, by priority,
 // equals the order by key. A query's window is then read from the tree's rows in key order.
 //
-//   'p'          exists while the rows below are complete: from the time when the tree was empty
+//   'p'          exists if the rows 'q' are complete: a write to the empty tree creates it
 //   'q' + path 0x00: a child of this location has, or had, a priority; 0x01: any location below it has, or had
 //
 // Invariant: while 'p' exists, each commit that adds a priority to the tree also writes the row 'q' of its
@@ -14,7 +14,7 @@ import OrderedStore
 import RealtimeModel
 
 extension RowKeys {
-  static let noPriorities: [UInt8] = [UInt8(ascii: "p")]
+  static let priorityTracking: [UInt8] = [UInt8(ascii: "p")]
   private static let prioritized = UInt8(ascii: "q")
 
   /// The key of a location's row 'q', given the location's row key.
@@ -44,13 +44,13 @@ struct PriorityMarks {
   }
 
   /// Whether the row 'p' exists, so that the rows 'q' are complete; nil until the batch has read it.
-  private var isKnown: Bool?
+  private var isTracking: Bool?
   private var marked: [ArraySlice<UInt8>: Extent] = [:]
 
   /// Writes the row 'p'. The tree must be empty.
-  mutating func begin(in base: any SequencedTransaction) throws {
-    try base.set(RowKeys.noPriorities, [])
-    isKnown = true
+  mutating func recordNone(in base: any SequencedTransaction) throws {
+    try base.set(RowKeys.priorityTracking, [])
+    isTracking = true
   }
 
   /// Records priorities at a location.
@@ -58,9 +58,9 @@ struct PriorityMarks {
     throws
   {
     if let known = marked[location], known.rawValue >= extent.rawValue { return }
-    let isKnown = try isKnown ?? (base.get(RowKeys.noPriorities) != nil)
-    self.isKnown = isKnown
-    guard isKnown else { return }
+    let isTracking = try isTracking ?? (base.get(RowKeys.priorityTracking) != nil)
+    self.isTracking = isTracking
+    guard isTracking else { return }
     marked[location] = extent
     let row = RowKeys.prioritized(location)
     if let known = try base.get(row)?.value.first, known >= extent.rawValue { return }
@@ -71,7 +71,7 @@ struct PriorityMarks {
 extension Tree {
   /// Whether the rows prove that no child of a location has a priority. Does not read the children.
   func hasNoPriorities(at path: Path) throws -> Bool {
-    guard try view.get(RowKeys.noPriorities) != nil else { return false }
+    guard try view.get(RowKeys.priorityTracking) != nil else { return false }
     let location = RowKeys.row(of: path)
     if try view.get(RowKeys.prioritized(location)) != nil { return false }
     var above = RowKeys.parent(location)

@@ -30,7 +30,7 @@ struct Tree {
       return node
     }
     let node = try load(path)
-    cache?.keep(node, at: path)
+    cache?.insert(node, at: path)
     return node
   }
 
@@ -40,7 +40,7 @@ struct Tree {
   func nodeIfSmall(at path: Path, _ staging: StagingLimits) throws -> Node? {
     if path.isPriority || cache?.node(at: path) != nil { return try node(at: path) }
     guard let node = try load(path, atMost: staging.readRows, staging.readBytes) else { return nil }
-    cache?.keep(node, at: path)
+    cache?.insert(node, at: path)
     return node
   }
 
@@ -111,7 +111,7 @@ struct Tree {
     case .empty: leaf = .empty
     case .leaf(let found): leaf = found
     }
-    cache?.keep(leaf, at: path)
+    cache?.insert(leaf, at: path)
     return leaf
   }
 
@@ -216,8 +216,8 @@ struct Tree {
     return (true, before)
   }
 
-  /// Replaces a location by the rows of a staged generation, which has at least one row. The value is not in
-  /// memory, so it is removed from the cache.
+  /// Replaces a location by the rows of a staged generation, which has at least one row. The new value is not in
+  /// memory, so the cached value is removed.
   func install(_ generation: StagedGeneration, at path: Path, in writer: BatchWriter) throws {
     if case .empty = try presence(at: path) { try replaceLeaf(above: path, in: writer) }
     try writer.install(generation, at: RowKeys.row(of: path))

@@ -55,7 +55,7 @@ final class TreeCache {
   }
 
   /// Caches a subtree that was just read, unless it is larger than a quarter of the budget.
-  func keep(_ node: Node, at path: Path) {
+  func insert(_ node: Node, at path: Path) {
     guard node.estimatedSize < budget / 12 else { return }
     var location = root
     for key in path.keys {

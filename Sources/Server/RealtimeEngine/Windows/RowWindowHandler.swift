@@ -34,14 +34,14 @@ struct RowWindowHandler: BatchHandler {
     default: return nil
     }
     let windows = executor.windows
-    if let known = windows[path] {
-      if known.windows[query] != nil {
+    if let location = windows[path] {
+      if location.windows[query] != nil {
         windows.addListen(path, query, nil, journal)
         return .empty
       }
       // While the complete value is being read, an existing window may lack children. Children that a new
       // window adds to the filtered value could then appear in the existing window without a notification.
-      if known.isReadingFullValue { return nil }
+      if location.isReadingFullValue { return nil }
     } else {
       guard !executor.orders.hasListen(at: path), tree.cache?.node(at: path) == nil,
         try tree.nodeIfSmall(at: path, staging) == nil
@@ -92,7 +92,7 @@ struct RowWindowHandler: BatchHandler {
   ///
   /// - Parameter changes: the changes as listeners receive them.
   /// - Returns: the changes of the filtered value, for each location with row windows above a change.
-  func follow(_ changes: [Change]) throws -> [Path: [WindowChange]] {
+  func updateWindows(for changes: [Change]) throws -> [Path: [WindowChange]] {
     let windows = executor.windows
     guard !windows.isEmpty else { return [:] }
     var touched: [Path: [Change]] = [:]
@@ -113,11 +113,11 @@ struct RowWindowHandler: BatchHandler {
       }
     }
     var notified: [Path: [WindowChange]] = [:]
-    for (path, changes) in touched { notified[path] = try follow(changes, at: path) }
+    for (path, changes) in touched { notified[path] = try updateWindows(for: changes, at: path) }
     return notified
   }
 
-  private func follow(_ changes: [Change], at path: Path) throws -> [WindowChange] {
+  private func updateWindows(for changes: [Change], at path: Path) throws -> [WindowChange] {
     let windows = executor.windows
     guard let before = windows[path] else { return [] }
     var inside: [ChildKey: [WindowChange]] = [:]
@@ -197,9 +197,9 @@ struct RowWindowHandler: BatchHandler {
     if executor.windows.beginReadingFullValue(path, journal) { executor.events.rowWindowsEnded(path) }
   }
 
-  /// Passes a location's complete value to the fan-out stage and ends its row windows. Ends its filtered
-  /// listens instead if the value is too large.
-  func followFullValue(_ path: Path, for operation: RealtimeOperation) throws {
+  /// Passes a location's complete value to the fan-out stage and ends its row windows. If the value is too large, ends
+  /// its filtered listens instead.
+  func switchToFullValue(_ path: Path, for operation: RealtimeOperation) throws {
     guard executor.windows[path]?.isReadingFullValue == true else { return }
     do {
       let value = try batch.reads.value(at: path, for: operation)
