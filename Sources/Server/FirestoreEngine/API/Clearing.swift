@@ -54,8 +54,8 @@ extension FirestoreDatabase {
       }
       let plan = try self.plan(writes, as: caller, view)
       try plan.write(to: view)
-      // This is the last step: it takes away all locks of transactions, and an earlier error must leave the locks
-      // unchanged.
+      // All transactions lose their locks here. This must be the last step, because an error of an earlier step must
+      // leave the locks unchanged.
       if !plan.changes.isEmpty { self.locks.preemptAll(plan.footprint, as: writer) }
       return isAll
     }

@@ -92,7 +92,7 @@ extension FirestoreEngine {
     do {
       return try await database.rows.execute(validating: nil) { view in
         let latest = self.rules.withLock { $0.lastChange(of: database.name) } ?? change
-        // The first commit of a database stores its rules.
+        // A database without the token key has no commit yet. Its first commit will store the rules (see `FirstRows`).
         if try TokenSigner.isStored(view), try !latest.isStored(view) {
           try latest.write(id: id, at: self.options.clock.wallTime(), to: view)
         }

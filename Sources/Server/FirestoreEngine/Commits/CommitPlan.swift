@@ -82,7 +82,8 @@ struct CommitPlan {
   private var insertions: [(Key, StoredValue)] = []
   private var clears: [Key] = []
 
-  /// - Parameter requestTime: the time of an earlier plan whose decision continues; nil for the commit's time.
+  /// - Parameter requestTime: the `requestTime` of an earlier plan of the same commit, if the access policy continues its
+  ///   unfinished decision about that plan; nil to use the commit's time.
   init(
     _ view: any SequencedTransaction, _ indexes: IndexSet, _ limits: EngineLimits,
     costBudget: CommitCostBudget, needsDecisions: Bool, requestTime: Timestamp? = nil
@@ -180,7 +181,7 @@ struct CommitPlan {
     if failure == nil { failure = error }
   }
 
-  /// Adds a write that could not be applied to the net effect on its document.
+  /// Records a failed write in the net effect on its document, so that the access policy decides about the write too.
   private mutating func addUnapplied(_ write: Write) {
     if let position = positions[write.document.path] {
       documents[position].add(write)

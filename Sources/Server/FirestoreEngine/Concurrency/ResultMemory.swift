@@ -7,7 +7,7 @@
 public import FirestoreModel
 import Locking
 
-/// The error of a read whose client has not read its other results for too long.
+/// The error of a read that found no free memory in time, because its client has not read earlier results.
 public struct ResultMemoryExhausted: Error {
   /// The error for the client.
   public var error: FirestoreError
@@ -67,7 +67,7 @@ final class ResultPages: Sendable {
     state.withLock { $0.reserved = bytes }
   }
 
-  /// Holds the memory of the page that was read.
+  /// Adjusts the reservation to the size of the page that was read.
   /// - Parameters:
   ///   - bytes: bytes of the page's documents.
   ///   - count: the number of documents.

@@ -63,7 +63,7 @@ enum IndexEntries {
       keys.reserveCapacity(fields)
     }
 
-    /// Adds the entries of a map's fields. `names` ends with the names of the enclosing maps.
+    /// Adds the entries of a map's fields. `names` is their key prefix, up to the names of the enclosing maps.
     mutating func add(
       _ fields: MapValue, below names: Key, _ rules: FieldRules?
     ) throws(FirestoreError) {

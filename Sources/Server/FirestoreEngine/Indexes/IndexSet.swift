@@ -21,6 +21,7 @@ struct IndexSet: Sendable {
   /// A composite index that queries may use.
   struct Ready: Sendable {
     var index: NumberedIndex
+    /// The version from which the index is complete.
     var since: Version
   }
 

@@ -89,7 +89,7 @@ struct IndexState: Codable, Sendable, Equatable {
   var target = Plan()
   /// Earlier plans whose entries may remain in the store.
   var stale: [Plan] = []
-  /// The composite indexes of these plans. Writes maintain their entries.
+  /// The composite indexes of `base`, `target` and the stale plans. Writes maintain their entries.
   var composites: [Composite] = []
   /// Numbers of dropped composite indexes whose rows have not been removed yet.
   var droppedNumbers: [UInt32] = []

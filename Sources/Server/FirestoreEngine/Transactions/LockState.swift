@@ -60,6 +60,7 @@ extension LockTable {
     var waitingWriteFootprints = Footprints()
     /// The number of waiting requests `afterWrites`: reads that yield to a plain write.
     var yieldingReadCount = 0
+    /// For each witness, the ids of the waiters that wait for it.
     var watchers: [Blocker: Set<UInt64>] = [:]
     /// Waiters whose witness ended and that have not been checked since. The next `grant` checks them.
     var stale: Set<UInt64> = []

@@ -23,7 +23,7 @@ enum TransactionMode: Sendable, Equatable {
 struct OpenTransaction: Sendable {
   var owner: LockTable.Owner
   var mode: TransactionMode
-  /// The snapshot that all reads see; nil until the first read, and always for locking transactions.
+  /// The snapshot that all reads see; nil until the first read, and while the transaction's locks keep its reads valid.
   var snapshot: Version?
   /// The reads to validate; set when the transaction commits.
   var reads = ReadSet(version: .zero)
@@ -67,6 +67,7 @@ final class TransactionTable: Sendable {
     var ended: [UInt64: Ended] = [:]
     /// Bytes of the reads of all open transactions.
     var readBytes = 0
+    /// The ids of ended transactions, in the order in which they ended. Those before `endedStart` are forgotten.
     var endedOrder: [UInt64] = []
     var endedStart = 0
     var next: UInt64 = 1
@@ -115,7 +116,7 @@ final class TransactionTable: Sendable {
       }
     }
     let now = clock.now()
-    // No policy decides whether a transaction begins. So callers without a role may use only half of the
+    // Rules do not decide whether a transaction begins. So callers other than service accounts may use only half of the
     // transactions.
     let maximum = caller.role == nil ? maximumOpen / 2 : maximumOpen
     let (id, startSweeper) = try state.withLock { state -> (UInt64, Bool) in
@@ -206,7 +207,7 @@ final class TransactionTable: Sendable {
     }
   }
 
-  /// Adds reads that could not be announced to `checkReadLimits`, since only the read itself found them.
+  /// Adds reads that `checkReadLimits` could not check before, because the request had to read to find them.
   /// - Throws: as `checkReadLimits`.
   func add(_ owner: LockTable.Owner, _ reads: ReadSet) throws(FirestoreError) {
     let readLimitError = state.withLock { state in
@@ -294,7 +295,8 @@ final class TransactionTable: Sendable {
   }
 
   /// Rolls a transaction back.
-  /// - Throws: ABORTED if it has committed or expired, INVALID_ARGUMENT if it was never issued to the caller.
+  /// - Throws: ABORTED if it has expired or its commit is in progress, INVALID_ARGUMENT if it has committed or was never
+  ///   issued to the caller.
   func rollBack(_ token: [UInt8], as caller: Principal) throws {
     guard let id = try issued(token, to: TokenOwner(caller, in: name)) else {
       throw FirestoreError.aborted(TransactionTable.expired)

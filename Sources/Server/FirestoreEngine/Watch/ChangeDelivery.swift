@@ -13,10 +13,11 @@ extension WatchWorker {
   /// `EngineLimits.maximumWindowChanges`.
   struct TooManyWindowChanges: Error {}
 
-  /// Sends changes to targets, which are keyed by registration. Returns whether a snapshot must follow.
+  /// Sends changes to targets, which are keyed by registration. Returns whether a global NO_CHANGE must follow, with which
+  /// the client shows the new snapshot.
   ///
-  /// A document that matched a target only in between needs a snapshot too: the client that wrote it shows it until a
-  /// snapshot without it arrives.
+  /// NO_CHANGE must also follow if a document matched a target only between the two versions: the client that wrote the
+  /// document shows it until a snapshot without it arrives.
   func deliver(
     _ changes: PendingChanges, to targets: inout [Int: ActiveTarget], _ version: Version,
     _ stream: WatchStream

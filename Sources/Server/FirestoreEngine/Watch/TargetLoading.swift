@@ -67,7 +67,7 @@ extension WatchWorker {
     }
   }
 
-  /// The operation of listening to a selection, with the policy in force.
+  /// The operation of listening to a selection, for the access policy.
   private func authorised(_ selection: WatchSelection, _ stream: WatchStream) -> AuthorizedOperation {
     let operation: FirestoreOperation =
       switch selection {

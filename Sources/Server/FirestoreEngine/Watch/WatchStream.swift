@@ -90,7 +90,7 @@ public final class WatchStream: Sendable {
 
   let database: FirestoreDatabase
   let hub: WatchHub
-  /// The caller as it acts in the database's project.
+  /// The caller; nobody if its credentials are for another project.
   package let caller: Principal
   let output: any WatchOutput
   private let mailbox: Guarded<Mailbox>
@@ -200,7 +200,7 @@ public final class WatchStream: Sendable {
   /// The memory of the results that the stream reads.
   var memory: (any ResultMemory)? { output.memory.map { SettlingMemory(stream: self, memory: $0) } }
 
-  /// The pages of one read of documents for the stream.
+  /// Makes the pages of one read: batches of documents, whose memory is reserved for this stream.
   func pages() -> ResultPages {
     ResultPages(memory, documentBytes: database.options.limits.data.documentBytes)
   }
@@ -223,7 +223,8 @@ public final class WatchStream: Sendable {
     if starts { Task { await self.worker.run(self) } }
   }
 
-  /// Starts the stream's task unless it is running, and waits until the task sends something or ends.
+  /// Starts the stream's task and waits until it has sent a batch, waits for the client or for memory, or ends. Returns
+  /// immediately if the task is running already.
   func wakeAndSettle() async {
     await withCheckedContinuation { continuation in
       let starts = mailbox.withLock { mailbox in

@@ -23,7 +23,9 @@ actor WatchWorker {
   var cursor = Version.zero
   private var buffer: [WatchResponse] = []
   private var bufferBytes = 0
+  /// Whether a global NO_CHANGE must be sent before the worker stops.
   private var owesSnapshot = false
+  /// Whether the server assigns the target ids; nil before the first target.
   private var serverNumbersTargets: Bool?
   private var nextID: Int32 = 1
   /// The version of the access policy that has decided all targets.

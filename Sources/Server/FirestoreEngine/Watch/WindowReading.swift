@@ -1,7 +1,7 @@
 // Finds the boundaries of a result window (see `ResultWindow`) by running the query, and moves them after
 // changes.
 //
-// Example: a query with limit 2 has its boundary at c. After an insertion three matches are up to c, one too
+// Example: a query with limit 2 has its boundary at c. After an insertion, three matches are at or before c, one too
 // many. Reading two matches backwards from c returns c and b. So c leaves the window, and b is the new
 // boundary.
 //
@@ -76,7 +76,7 @@ extension FirestoreDatabase {
     var boundary = boundary
     var crossing = WindowUpdate.BoundaryCrossing()
     if boundary.count > boundary.matchLimit {
-      // Too many matches are up to the boundary. It moves back over the excess matches, to the match before
+      // Too many matches are at or before the boundary. It moves back over the excess matches, to the match before
       // them.
       let excess = boundary.count - boundary.matchLimit
       let (paths, last) = try await neighbors(

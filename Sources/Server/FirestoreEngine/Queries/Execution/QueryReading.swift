@@ -42,7 +42,8 @@ extension FirestoreDatabase {
     try await authoriseWithoutData(authorised.caller, .explain(query.query))
   }
 
-  /// Rejects a query that lacks a required index, in strict mode; the caller's permission is checked first.
+  /// In strict mode (`Options.requiresIndexes`), rejects a query that lacks a required index. The policy decides about the
+  /// query first.
   private func requireIndex(
     for query: PreparedQuery, _ session: ReadSession, _ authorised: AuthorizedOperation
   ) async throws {

@@ -208,7 +208,7 @@ struct QueryRun: Sendable {
     _ = try deliverSorted(&page)
   }
 
-  /// Records where the next page continues.
+  /// Records where the next page continues: after a candidate or, with `including`, at the candidate itself.
   private mutating func recordPosition(
     at candidate: Candidate, including: Bool, _ candidates: Candidates, _ plan: QueryPlan
   ) {

@@ -6,8 +6,9 @@
 // - a range filter or an order on one field.
 //
 // Other queries need a composite index, or several that end in the query's order and together contain all
-// fields with equality filters. The fields of an aggregation follow the order, in any order and direction: Google
-// suggests `testId, pages, rating` for sum(rating) and sum(pages). For collection group queries, single-field indexes must be configured too.
+// fields with equality filters. The fields of an aggregation come after the order fields. Their sequence and directions
+// do not matter: for sum(rating) and sum(pages), Google suggests `testId, pages, rating`. For collection group queries,
+// single-field indexes must be configured too.
 
 import FirestoreModel
 import OrderedStore

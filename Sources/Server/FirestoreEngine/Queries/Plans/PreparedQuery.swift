@@ -11,7 +11,7 @@ struct PreparedQuery: Sendable {
     case collection(ResourcePath)
     /// All collections with an id, below the query's parent.
     case group(String)
-    /// All collections: those directly under the query's parent, or at any depth below it.
+    /// All collections directly under the query's parent or, if the selector has `allDescendants`, at any depth below it.
     case everywhere
   }
 

@@ -25,7 +25,8 @@ enum ScanPosition: Sendable {
   case after(StoredDocument)
   /// In the rest of a range, for sources that scan a single range.
   case range(KeyRange)
-  /// In the rest of the id range of each intersection; nil for an intersection that has ended.
+  /// For the source `entries`: in the rest of the id range of each alternative; nil for an alternative that has no more
+  /// documents.
   case ids([KeyRange?])
   /// After a document's path, for walks over a subtree.
   case path(ResourcePath)

@@ -1,4 +1,6 @@
 // Scans index keys: streams of document ids, and intersections and unions of such streams.
+//
+// Scans skip *hidden* keys, which have no value at the view's version. `ScanBudget` limits how many one scan skips.
 
 import FirestoreModel
 import OrderedStore
