@@ -51,7 +51,8 @@ struct EngineLimitTests {
     _ = try await fixture.get("c/d", .transaction(idle))
     fixture.clock.advance(by: UInt64(60 * factor) * 1_000_000 + 1)
     #expect(
-      await failure { try await fixture.get("c/d", .transaction(idle)) } == .aborted(TransactionTable.expired)
+      await failure { try await fixture.get("c/d", .transaction(idle)) }
+        == .aborted(TransactionTable.expiredMessage)
     )
     let busy = try await fixture.begin()
     for _ in 0..<5 {
@@ -60,7 +61,8 @@ struct EngineLimitTests {
     }
     fixture.clock.advance(by: UInt64(20 * factor) * 1_000_000 + 1)
     #expect(
-      await failure { try await fixture.get("c/d", .transaction(busy)) } == .aborted(TransactionTable.expired)
+      await failure { try await fixture.get("c/d", .transaction(busy)) }
+        == .aborted(TransactionTable.expiredMessage)
     )
   }
 

@@ -279,7 +279,7 @@ import Testing
     try await database.lock(&session, keys: [FirestoreKeyLayout.document(name.path)])
     let seen = try await database.read(&session) { try $0.document(name)?.fields()["n"] }
     #expect(seen == .integer(2))
-    database.transactions.markAborted(owner)
+    database.transactions.markLocksLost(owner)
     database.locks.release(owner)
     database.endRead(session)
     try await fixture.set("c/b", ["n": 3])

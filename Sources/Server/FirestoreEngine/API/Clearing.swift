@@ -30,7 +30,7 @@ extension FirestoreDatabase {
     let committed = try await rows.execute(validating: nil) { view in
       var writes: [Write] = []
       var bytes = 0
-      var removed = 0
+      var keyBytes = 0
       var isAll = true
       try SubtreeWalk(view: view, database: self.name).documents(at: path) { path in
         guard let name = DocumentName(database: self.name, path: path) else { return true }
@@ -42,13 +42,13 @@ extension FirestoreDatabase {
         guard let row = try view.get(FirestoreKeyLayout.document(path))?.value else { return true }
         // The bytes are checked for each document, since the index entries of a small document may be a
         // hundred times its size.
-        let keys = try self.bytesRemoved(with: name, row)
-        guard writes.isEmpty || removed + keys <= EngineLimits.maximumClearedKeyBytes else {
+        let documentKeyBytes = try self.bytesRemoved(with: name, row)
+        guard writes.isEmpty || keyBytes + documentKeyBytes <= EngineLimits.maximumClearedKeyBytes else {
           isAll = false
           return false
         }
         bytes += row.count
-        removed += keys
+        keyBytes += documentKeyBytes
         writes.append(Write(.delete(name)))
         return true
       }

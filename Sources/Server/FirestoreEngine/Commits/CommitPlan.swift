@@ -199,7 +199,7 @@ struct CommitPlan {
 
   private mutating func apply(_ request: Write) throws {
     let write = request.stored
-    let position = try position(of: write.document)
+    let position = try loadDocument(write.document)
     var document = documents[position]
     if let precondition = write.precondition {
       if precondition == .exists(true), document.isDeletedHere, document.fields == nil {
@@ -250,11 +250,12 @@ struct CommitPlan {
     }
   }
 
-  private mutating func position(of name: DocumentName) throws -> Int {
+  /// Loads a document unless it is loaded, and charges its size. Returns its index in `documents`.
+  private mutating func loadDocument(_ name: DocumentName) throws -> Int {
     if let position = positions[name.path] { return position }
     let key = FirestoreKeyLayout.document(name.path)
     let row = try view.get(key)
-    let before = try row.map { try DocumentRow.decode($0.value, name).decodedOnce() }
+    let before = try row.map { try DocumentRow.decode($0.value, name).withCachedFields() }
     let fields = try before?.fields()
     documents.append(
       PendingDocument(

@@ -106,7 +106,7 @@ extension FirestoreDatabase {
     /// The locking transaction that commits, whose own locks do not block it. Nil for other commits.
     var owner: LockTable.Owner?
     /// Whether the access policy must still decide about the commit if the store finds a conflict with its reads.
-    var needsDecisions = false
+    var decidesAfterConflict = false
     /// Whether the store found a conflict. This attempt then only lets the policy decide, so that a denied caller
     /// does not learn of the conflict.
     var isConflicting = false
@@ -159,7 +159,7 @@ extension FirestoreDatabase {
       Attempt(
         call: call, writer: makeWriter(), reads: hasReads ? reads : nil,
         owner: transaction.mode == .optimistic ? nil : transaction.owner,
-        needsDecisions: !allowsEverything(caller), plan: plan,
+        decidesAfterConflict: !allowsEverything(caller), plan: plan,
         completion: completion))
   }
 
@@ -222,11 +222,11 @@ extension FirestoreDatabase {
         attempt.completion(
           .success(CommitResponse(writeResults: committed.result, commitTime: committed.version.timestamp)))
       case .failure(let blocked as Blocked): self.wait(for: blocked.footprint, attempt)
-      case .failure(let error as StoreError) where error.code == .conflict && attempt.needsDecisions:
+      case .failure(let error as StoreError) where error.code == .conflict && attempt.decidesAfterConflict:
         var decided = attempt
         decided.isContinuing = false
         decided.reads = nil
-        decided.needsDecisions = false
+        decided.decidesAfterConflict = false
         decided.isConflicting = true
         self.attempt(decided)
       case .failure(let error): attempt.completion(.failure(FirestoreError(error)))
@@ -326,7 +326,7 @@ extension FirestoreDatabase {
         try decide(
           AuthorizedOperation(caller: caller, operation: .commit(plan.netWrites)), by: pinned,
           isRepeated: (earlier?.partCount ?? 0) < observedPartCount
-        ) { plan.documentView(earlier?.rest ?? .start) }
+        ) { plan.documentView(earlier?.nextPart ?? .start) }
       } catch let unfinished as UnfinishedDecision<FirestoreAccess> {
         throw UndecidedCommit(
           decision: try CommitDecision(

@@ -71,14 +71,14 @@ final class ResultPages: Sendable {
   /// - Parameters:
   ///   - bytes: bytes of the page's documents.
   ///   - count: the number of documents.
-  ///   - more: bytes of other results that the read holds, such as sorted ones.
-  func hold(_ bytes: Int, count: Int, more: Int = 0) {
+  ///   - otherBytes: bytes of other results that the read holds, such as sorted ones.
+  func hold(_ bytes: Int, count: Int, otherBytes: Int = 0) {
     guard memory != nil else { return }
-    resize(to: ResultPages.heldBytes(bytes, count: count) + more)
+    resize(to: ResultPages.heldBytes(bytes, count: count) + otherBytes)
   }
 
   /// Called when the client has accepted the page. The next page may be larger.
-  func accepted() {
+  func markAccepted() {
     guard memory != nil else { return }
     resize(to: 0)
     state.withLock { $0.maximumBytes = min(2 * $0.maximumBytes, EngineLimits.maximumPageBytes) }

@@ -21,7 +21,7 @@ import OrderedStore
 /// Maintains the index state and entries of one database.
 final class IndexMaintainer: Sendable {
   private struct State {
-    var set = IndexSet.automatic
+    var indexSet = IndexSet.automatic
     var vectors: [DatabaseIndexConfiguration.Index] = []
     var task: Task<Void, Never>?
     var isStopped = false
@@ -58,7 +58,7 @@ final class IndexMaintainer: Sendable {
   func load() async throws {
     let stored = try await rows.read(at: nil) { view in try IndexMaintainer.stored(view) }
     state.withLock { state in
-      state.set = IndexSet(stored)
+      state.indexSet = IndexSet(stored)
       // This process has just started, so it has no transactions yet.
       state.hasNoOlderTransactions = stored.phase == .waitingForTransactions
     }
@@ -72,7 +72,7 @@ final class IndexMaintainer: Sendable {
     }
     state.withLock { state in
       state.vectors = vectors
-      state.set = IndexSet(state.set.state, vectors: vectors)
+      state.indexSet = IndexSet(state.indexSet.state, vectors: vectors)
     }
     let change = try await rows.execute(validating: nil) { view -> IndexState? in
       guard try TokenSigner.isStored(view) else {
@@ -210,12 +210,12 @@ final class IndexMaintainer: Sendable {
     var next = stored
     let base = IndexSet.baseRules(stored, batch.group)
     let targetRules = set.target(in: batch.group).rules ?? .automatic
-    let hasRules = targetRules.intersection(base) != targetRules
+    let addsAutomaticEntries = targetRules.intersection(base) != targetRules
     var unbuilt = IndexSet.unbuilt(stored, batch.group)
     var step = Step(view)
     for document in batch.documents {
       if let fields = document.fields {
-        if hasRules {
+        if addsAutomaticEntries {
           let keys = try IndexEntries.keys(of: fields, at: document.path, rules: targetRules, limits: nil)
           for key in keys { try step.insert(key, []) }
         }
@@ -328,8 +328,8 @@ final class IndexMaintainer: Sendable {
 
   /// The next documents of the groups that the phase processes; nil after the last.
   private func nextDocuments(_ set: IndexSet, in view: any SequencedTransaction) throws -> Batch? {
-    let done = Array(set.state.progress.group.utf8)
-    for group in set.pending where !Array(group.utf8).lexicographicallyPrecedes(done) {
+    let currentGroup = Array(set.state.progress.group.utf8)
+    for group in set.pending where !Array(group.utf8).lexicographicallyPrecedes(currentGroup) {
       let prefix = FirestoreKeyLayout.group(group, below: ResourcePath([]))
       let last = group.hasSameUTF8(as: set.state.progress.group) ? set.state.progress.last : []
       let complete = KeyRange(prefix: prefix)

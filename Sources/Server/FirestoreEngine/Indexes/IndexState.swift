@@ -196,8 +196,8 @@ struct IndexState: Codable, Sendable, Equatable {
         elements: own.contains { $0.mode == .contains })
     }
     for index in configuration.compositeIndexes {
-      if let known = composites.first(where: { $0.index == index }) {
-        plan.composites.insert(known.number)
+      if let existing = composites.first(where: { $0.index == index }) {
+        plan.composites.insert(existing.number)
       } else {
         composites.append(Composite(number: nextNumber, index: index))
         plan.composites.insert(nextNumber)

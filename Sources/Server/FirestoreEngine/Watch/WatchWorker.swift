@@ -51,7 +51,7 @@ actor WatchWorker {
     } catch {
       await finish(stream)
       if let error = Self.finalError(for: error) { await stream.output.fail(error) }
-      stream.settle()
+      stream.resumeWaiter()
     }
   }
 
@@ -119,8 +119,8 @@ actor WatchWorker {
     buffer = []
     bufferBytes = 0
     try checkCaller(stream)
-    do { try await stream.output.send(batch) { stream.settle() } } catch { throw OutputClosed() }
-    stream.settle()
+    do { try await stream.output.send(batch) { stream.resumeWaiter() } } catch { throw OutputClosed() }
+    stream.resumeWaiter()
   }
 
   private func checkCaller(_ stream: WatchStream) throws {

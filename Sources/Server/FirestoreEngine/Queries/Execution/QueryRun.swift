@@ -196,8 +196,8 @@ struct QueryRun: Sendable {
         }
       }
     }
-    if let pause = candidates.pause {
-      position = pause
+    if let pausePosition = candidates.pausePosition {
+      position = pausePosition
       unread = candidates.unread
       unsorted = run
       return
@@ -240,8 +240,8 @@ struct QueryRun: Sendable {
       guard query.matches(candidate.document.name, fields) else { continue }
       try matches.append(candidate.document, fields)
     }
-    if let pause = candidates.pause {
-      position = pause
+    if let pausePosition = candidates.pausePosition {
+      position = pausePosition
       unsorted = matches
       return
     }

@@ -87,11 +87,11 @@ extension Planner {
   }
 
   private func status(of index: CompositeIndex) -> MissingIndex.Status {
-    guard let known = indexes.state.composites.first(where: { $0.index == index }),
-      indexes.state.target.composites.contains(known.number)
+    guard let composite = indexes.state.composites.first(where: { $0.index == index }),
+      indexes.state.target.composites.contains(composite.number)
     else { return .unknown }
-    if let failure = known.failure { return .failed(failure) }
-    return known.readySince == nil ? .building : .unknown
+    if let failure = composite.failure { return .failed(failure) }
+    return composite.readySince == nil ? .building : .unknown
   }
 
   /// The aggregated fields that an index must contain after the order fields, or may contain there.
