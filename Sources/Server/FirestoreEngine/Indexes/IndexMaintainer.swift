@@ -52,7 +52,7 @@ final class IndexMaintainer: Sendable {
   deinit { state.withLock { $0.task }?.cancel() }
 
   /// The index set after the last change in the sequencer.
-  var current: IndexSet { state.withLock { $0.set } }
+  var current: IndexSet { state.withLock { $0.indexSet } }
 
   /// Reads the stored state before the database is used, and resumes unfinished work.
   func load() async throws {
@@ -79,7 +79,7 @@ final class IndexMaintainer: Sendable {
         // The database has no commit yet. Its first commit stores this state, in which all phases are complete.
         let created = self.rows.createdVersion
         if let next = self.current.state.reconfigured(configuration, isEmpty: true, at: created) {
-          self.state.withLock { $0.set = IndexSet(next, vectors: $0.vectors) }
+          self.state.withLock { $0.indexSet = IndexSet(next, vectors: $0.vectors) }
         }
         return nil
       }
@@ -122,7 +122,7 @@ final class IndexMaintainer: Sendable {
   /// to later bodies.
   private func storeAndPublish(_ next: IndexState, in view: any SequencedTransaction) throws {
     try view.set(FirestoreKeyLayout.indexing, try next.encoded())
-    state.withLock { $0.set = IndexSet(next, vectors: $0.vectors) }
+    state.withLock { $0.indexSet = IndexSet(next, vectors: $0.vectors) }
   }
 
   private func report(_ text: String) { options.report("\(name): \(text)") }
