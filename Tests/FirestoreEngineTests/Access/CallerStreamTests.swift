@@ -45,7 +45,7 @@ struct CallerStreamTests {
     }
   }
 
-  /// Adds streams whose credentials have expired, and waits until the first one ends.
+  /// Adds streams whose credentials expire together, lets them expire, and waits until the first stream begins to end.
   private func expire(_ streams: CallerStreams, _ clock: ManualClock) async throws -> [TestStream] {
     let expiry = clock.wallTime() / 1_000_000 + 5
     let expiring = (0..<50).map { _ in TestStream("expiring", expiry: expiry) }

@@ -58,7 +58,7 @@ import Testing
     #expect(try await fixture.get("secret/stored") == ["large": large, "list": .array([1])])
   }
 
-  @Test("a denied caller does not learn that stored documents exceed the cost of a commit")
+  @Test("a denied caller does not learn that stored documents exceed the cost limit of a commit")
   func hidesCommitCost() async throws {
     let fixture = try EngineFixture(policy: TestPolicy.denying("secret"), maximumCommitCost: 1 << 18)
     let large = Value.bytes([UInt8](repeating: 1, count: 200_000))

@@ -201,12 +201,14 @@ import Testing
     #expect(decided.all.map { "\($0.commit)\($0.part)" } == order)
   }
 
-  @Test("all parts of a decision see the same time and server timestamps, which a new start renews")
+  @Test(
+    "all parts of a decision see the same time and server timestamps; a decision that starts again gets new ones"
+  )
   func time() async throws {
     let seen = Collected<Timestamp>()
     let fixture = Guarded<EngineFixture?>(nil)
     let milliseconds = Guarded<UInt64>(1_764_000_000_000)
-    // Each version is of another millisecond.
+    // Each version is in a different millisecond.
     let clock = StoreClock {
       milliseconds.withLock {
         $0 += 1

@@ -1,4 +1,4 @@
-// Commits that are rejected before the sequencer: the transaction ends, and its locks are released.
+// Rejected commits: the transaction ends, and its locks are released.
 
 import Access
 import FirestoreModel
@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-/// Writes that can never be committed.
+/// Writes whose commit fails.
 struct InvalidWrites: Sendable, CustomTestStringConvertible {
   let testDescription: String
   let code: StatusCode

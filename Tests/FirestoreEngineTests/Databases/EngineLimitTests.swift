@@ -16,7 +16,7 @@ struct EngineLimitTests {
       StoreOptions(clock: StoreClock { clock.withLock { $0 } }, trimmingIntervalMilliseconds: 1))
   }
 
-  @Test("a limited listener with the maximum number of filters gets the next document after a deletion")
+  @Test("a listener with a limit and the maximum number of filters gets the next document after a deletion")
   func refillsLimit() async throws {
     let fixture = try EngineFixture()
     for id in ["a", "b", "c"] { try await fixture.set(ResourcePath(["c", id]), ["z": 0]) }

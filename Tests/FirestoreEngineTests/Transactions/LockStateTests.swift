@@ -130,7 +130,7 @@ private struct ModelLocks {
 
 @Suite("Lock table", .timeLimit(.minutes(10))) struct LockStateTests {
   @Test(
-    "a read yields to the eight oldest conflicting writes whose deadlines are not later, and a release grants all of them"
+    "a read yields to the eight oldest conflicting writes that time out by a given time, and a release grants all of them"
   )
   func yieldsToEightWrites() throws {
     var state = LockTable.State()
@@ -146,7 +146,7 @@ private struct ModelLocks {
         LockTable.WriteRequest(writer: id, owner: nil, footprint: footprint))
       let found = state.blocker(of: request, before: id)
       let witness = try #require(found)
-      // Every fifth write has a later deadline than the read, so the read does not yield to it.
+      // Every fifth write times out after time 1, so the read does not yield to it.
       let waiter = LockTable.Waiter(id: id, request: request, deadline: id.isMultiple(of: 5) ? 9 : 1) { _ in }
       state.append(waiter, witness: witness)
     }

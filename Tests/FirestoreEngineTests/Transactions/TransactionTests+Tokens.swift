@@ -91,7 +91,7 @@ extension TransactionTests {
 
   @Test("forged tokens and tokens of other databases are rejected")
   func foreignTokens() async throws {
-    // A database that exists has the key of its tokens after a restart too.
+    // This first commit stores the key that signs tokens. Otherwise the second engine below would have another key.
     try await fixture.set("c/d", [:])
     let token = try await fixture.begin()
     func code(_ token: [UInt8], _ database: DatabaseName) async -> StatusCode? {

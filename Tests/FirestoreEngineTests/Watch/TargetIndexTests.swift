@@ -143,7 +143,7 @@ import Testing
     }
   }
 
-  @Test("unselective queries are limited in number, selective ones are not")
+  @Test("queries without a key in the target index are limited in number, other queries are not")
   func unselectiveQueriesLimit() throws {
     var index = TargetIndex()
     index.maximumUnindexedQueries = 1_000

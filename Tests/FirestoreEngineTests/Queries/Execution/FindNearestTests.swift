@@ -1,4 +1,4 @@
-// Nearest-neighbour queries, compared with a sort of all distances, and their place among the query stages.
+// Nearest-neighbour queries, compared with a sort of all distances, and combined with filters, projections and limits.
 
 import Access
 import FirestoreModel

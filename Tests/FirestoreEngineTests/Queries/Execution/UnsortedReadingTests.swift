@@ -164,7 +164,7 @@ import Testing
   }
 
   @Test(
-    "listeners without a limit receive their initial results, and resumed listeners are counted, without sort memory"
+    "without sort memory, listeners without a limit load their results, and the documents of a resumed listener are counted"
   )
   func listeners() async throws {
     let documents = Self.documents()

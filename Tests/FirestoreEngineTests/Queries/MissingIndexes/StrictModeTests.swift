@@ -1,4 +1,5 @@
-// Strict mode: the queries that need an index, the error's message, and the same rule for listeners.
+// Strict mode, in which a query fails without the indexes that Firebase requires: the queries that need an index, the
+// error's message, and the same rule for listeners.
 
 import Access
 import FirestoreModel
@@ -64,7 +65,8 @@ import Testing
   }
 
   @Test(
-    "an aggregation accepts the indexes that contain its fields after the order, in any order and direction")
+    "an aggregation accepts the indexes that contain its fields after the order fields, in any sequence and direction"
+  )
   func aggregationIndexes() async throws {
     typealias Field = DatabaseIndexConfiguration.Field
     func field(_ name: String, _ mode: DatabaseIndexConfiguration.Mode = .ascending) -> Field {
