@@ -204,12 +204,12 @@ import Testing
 
   @Test("a transaction loses its locks if a read is denied after it took them")
   func deniedUnderLocks() async throws {
-    let isOpen = Collected<Bool>()
+    let decisions = Collected<Bool>()
     let policy = TestPolicy { _, operation, _ in
       guard case .get = operation else { return .allowed }
-      isOpen.append(true)
+      decisions.append(true)
       // The first decision is made before the locks are taken, the second under them.
-      return isOpen.all.count == 2 ? .deny(reason: "closed") : .allowed
+      return decisions.all.count == 2 ? .deny(reason: "closed") : .allowed
     }
     let fixture = try EngineFixture(policy: policy)
     try await fixture.set("c/d", ["n": 1])

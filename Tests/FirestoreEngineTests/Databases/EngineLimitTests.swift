@@ -32,8 +32,8 @@ struct EngineLimitTests {
     try await eventually("the target is current") { client.view.current == [2] }
     for id in ["a", "b"] {
       let time = try #require(try await fixture.delete(ResourcePath(["c", id])).commitTime)
-      let left = try await client.snapshot(at: time)
-      #expect(left[2]?.keys.contains("c/c") == true, "\(client.view.removed)")
+      let snapshot = try await client.snapshot(at: time)
+      #expect(snapshot[2]?.keys.contains("c/c") == true, "\(client.view.removed)")
     }
     #expect(client.view.removed.isEmpty && client.view.violations.isEmpty)
     stream.close()
@@ -95,7 +95,7 @@ struct EngineLimitTests {
       }
     }
     let resumed = WatchClient()
-    resumed.assume(client.view.documents)
+    resumed.setCachedDocuments(client.view.documents)
     let again = try await fixture.watch(resumed)
     again.addTarget(WatchTarget(id: 2, query, start: .resumeToken(token), expectedCount: 1))
     _ = try await resumed.snapshot(at: last)
@@ -161,7 +161,7 @@ struct EngineLimitTests {
     // Adds targets in batches, because pending requests are limited, too.
     for start in stride(from: 1, through: maximum, by: 1_000) {
       try add(start...start + 999)
-      try await eventually("both targets are current") { client.current == start + 999 }
+      try await eventually("the targets are current") { client.current == start + 999 }
     }
     try add(maximum + 1...maximum + 1)
     let rejection = FirestoreError.resourceExhausted("A stream may have \(maximum) targets.")

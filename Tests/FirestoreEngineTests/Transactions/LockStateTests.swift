@@ -175,7 +175,7 @@ private struct ModelLocks {
     func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &source.random) }
     var state = LockTable.State()
     var model = ModelLocks()
-    var next: UInt64 = 1
+    var nextID: UInt64 = 1
     let owners = (1...6).map { LockTable.Owner(id: $0, age: $0) }
     func mode(_ owner: LockTable.Owner) -> LockTable.Mode { owner.id > 4 ? .exclusive : .shared }
     for _ in 0..<600 {
@@ -183,8 +183,8 @@ private struct ModelLocks {
       switch below(10) {
       case 0..<4:
         let owner = owners[below(owners.count)]
-        let id = next
-        next += 1
+        let id = nextID
+        nextID += 1
         let request: LockTable.Request
         if below(3) > 0 {
           let read = LockTable.ReadRequest(

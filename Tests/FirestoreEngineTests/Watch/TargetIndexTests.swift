@@ -160,8 +160,8 @@ import Testing
     let isSelectiveAdded = try add(-1, .equal)
     #expect(isSelectiveAdded)
     // A query that is already in the index accepts further listeners.
-    let isKnown = try add(7, .notEqual)
-    #expect(isKnown)
+    let isAddedAgain = try add(7, .notEqual)
+    #expect(isAddedAgain)
   }
 }
 
