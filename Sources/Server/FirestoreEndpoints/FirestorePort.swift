@@ -33,8 +33,8 @@ extension PortLimits {
     var port = self
     let document = limits.data.documentBytes - FirestoreLimits.standard.documentBytes
     let request = limits.maximumRequestBytes - EngineLimits.standard.maximumRequestBytes
-    // A call that returns a document first reserves memory for a document of the maximum size. With memory for only one, calls would run
-    // one by one.
+    // A call that returns a document first reserves memory for a document of the maximum size. If there were memory for only one
+    // such document, calls would run one by one.
     port.http2.expectedResponseBytes += document
     port.http2.maximumQueuedResponseBytes += 16 * document
     port.maximumRequestBody += request

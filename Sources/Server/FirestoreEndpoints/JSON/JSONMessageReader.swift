@@ -9,6 +9,7 @@ import FirestoreModel
 import JSON
 import RealtimeModel
 
+/// Reads one JSON message and writes its fields in wire format.
 struct JSONMessageReader: ~Copyable {
   private enum Step {
     case field(String)

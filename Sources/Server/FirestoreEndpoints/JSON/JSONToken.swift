@@ -4,6 +4,7 @@ import FirestoreModel
 import JSON
 import RealtimeModel
 
+/// One JSON token or query parameter that becomes the value of a field.
 struct JSONToken {
   let kind: JSONReader.Kind
   var text = ""

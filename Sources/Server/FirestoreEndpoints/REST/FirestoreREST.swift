@@ -12,6 +12,7 @@ package import NIOHTTP1
 package import Ports
 import RealtimeModel
 
+/// Serves Firestore's REST requests with the methods of the gRPC service.
 package struct FirestoreREST: Sendable {
   package let methods: GRPCMethods
   package let log: Logger

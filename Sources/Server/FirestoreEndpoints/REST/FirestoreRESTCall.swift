@@ -6,6 +6,7 @@ import NIOCore
 import NIOHTTP1
 import Ports
 
+/// One REST request, as a call of a gRPC method.
 struct FirestoreRESTCall: Sendable {
   /// The content of the body.
   private enum Body: Sendable {

@@ -14,6 +14,7 @@ import NIOHTTP1
 import Ports
 import RealtimeModel
 
+/// Sends the messages of a streaming method as the elements of a JSON array.
 final class FirestoreRESTStream: CallResponder {
   /// Maximum response bytes that are held until the method ends.
   static let maximumHeldBytes = 4 << 20

@@ -7,8 +7,8 @@
 // Invariants
 //   1. Expected bytes (reserved by running calls) and queued bytes (responses that the client has not read) stay
 //      together within the limit, except for responses that exceed their expected size.
-//   2. Reading from the connection never pauses: the client's WINDOW_UPDATE and SETTINGS frames let queued responses
-//      leave.
+//   2. Reading from the connection never pauses, because queued responses are sent only after WINDOW_UPDATE and SETTINGS
+//      frames of the client arrive.
 //   3. A call that other calls may wait for, such as the end of a transaction, expects 0 bytes. It waits only while the
 //      client does not read queued responses, and never for other calls.
 
