@@ -31,8 +31,8 @@ extension FirestoreJSON {
       let field = schema.fields[index]
       var rest = parameter
       rest.path = parameter.path.dropFirst()
-      if let known = byField.firstIndex(where: { $0.field.number == field.number }) {
-        byField[known].parameters.append(rest)
+      if let existing = byField.firstIndex(where: { $0.field.number == field.number }) {
+        byField[existing].parameters.append(rest)
         continue
       }
       if let group = field.oneof, byField.contains(where: { $0.field.oneof == group }) {
