@@ -1,5 +1,5 @@
-// Denied data over every transport: no byte of a response to REST, gRPC or WebChannel shows a denied document, and the
-// responses for stored and missing documents are the same.
+// Tests denied data over every transport: no byte of a response over REST, gRPC or WebChannel shows a denied document, and
+// the responses for stored and missing documents are the same.
 
 import Access
 import FirestoreModel
@@ -18,7 +18,7 @@ struct DeniedTransportTests {
   private static let marker = "zebra17"
   private static let names = FirestoreTestServer.documents
 
-  /// Stores a denied document under the marker's name.
+  /// Runs a test on a server with a denied document, whose id is the marker.
   private func with(_ body: (FirestoreTestPort) async throws -> Void) async throws {
     try await FirestoreTestPort.with(store: try MemoryStore(), policy: SecretPolicy()) { port in
       var request = Google_Firestore_V1_CommitRequest()
@@ -32,7 +32,7 @@ struct DeniedTransportTests {
     }
   }
 
-  /// REST requests about one document of the denied collection.
+  /// Requests over REST for one document of the denied collection.
   private func requests(_ id: String) -> [(method: String, target: String, body: String?)] {
     let docs = "/v1/\(Self.names)"
     let name = "\(Self.names)/secret/\(id)"
@@ -80,7 +80,7 @@ struct DeniedTransportTests {
     }
   }
 
-  @Test("over gRPC, a Listen stream and a Write stream show nothing of a denied document")
+  @Test("over gRPC, neither a Listen stream nor a Write stream shows a denied document")
   func streams() async throws {
     try await with { port in
       let listen = try await ListenClient(port.client)

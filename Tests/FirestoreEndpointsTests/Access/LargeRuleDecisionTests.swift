@@ -1,4 +1,5 @@
-// Large requests under security rules, over sockets: ordinary work is allowed, and the limits are those of one request.
+// Tests large requests under security rules over sockets: ordinary requests are allowed, and the limits of rules apply to a
+// request as a whole.
 
 import Access
 import FirestoreModel
@@ -74,7 +75,7 @@ import Testing
   }
 
   @Test(
-    "a commit whose rules compare a server timestamp with the time of the request is allowed in several parts"
+    "a commit is allowed if its rules are evaluated in several parts and compare a server timestamp with the request's time"
   )
   func serverTimestampInSeveralParts() async throws {
     try await with { port in
@@ -92,7 +93,7 @@ import Testing
     }
   }
 
-  @Test("BatchGetDocuments of 600 names reads twenty documents in its rules")
+  @Test("the rules for a BatchGetDocuments of 600 names may read 20 documents, and not 21")
   func lookups() async throws {
     try await with { port in
       func status(_ groupCount: Int) async throws -> Int {

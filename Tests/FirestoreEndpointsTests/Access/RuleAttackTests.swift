@@ -1,4 +1,4 @@
-// Attacks by class on a server with rules: no response shows a protected document, and no stored document changes.
+// Tests attacks of many kinds on a server with rules: no response shows a protected document, and no stored document changes.
 
 import Access
 import FirestoreModel
@@ -14,7 +14,7 @@ import Testing
 @testable import EndpointFixture
 
 @Suite("Attacks on rules", .timeLimit(.minutes(5))) struct RuleAttackTests {
-  /// Text of every protected document.
+  /// The text in every protected document.
   private static let marker = "zebra17"
   private static let eve: String = {
     func part(_ json: String) -> String {
@@ -30,7 +30,8 @@ import Testing
     "locked/x/deep/y",
   ]
 
-  /// Stores protected and permitted documents, and returns a time at which the private post was public.
+  /// Runs a test on a server with protected and permitted documents.
+  /// - Parameter body: the test. Its second parameter is a time at which the private post was public.
   private func with(_ body: (FirestoreTestPort, _ time: String) async throws -> Void) async throws {
     let policy = FirestoreRulesPolicy(try FirestoreRuleset(compiling: RuleAttack.rules))
     try await FirestoreTestPort.with(store: try MemoryStore(), policy: policy) { port in
@@ -99,7 +100,7 @@ import Testing
         let reply = try await send(attack, port)
         #expect(
           [400, 403, 404].contains(reply.status), "\(attack): \(reply.status) \(reply.body.prefix(200))")
-        // A path that names no method is not found. A response never depends on whether a document exists.
+        // A path without a method gets 404. A 404 for a missing document would show whether the document exists.
         if reply.status == 404 {
           #expect(!reply.body.contains("documents/"), "\(attack): \(reply.body.prefix(200))")
         }
@@ -123,10 +124,10 @@ import Testing
   }
 
   @Test(
-    "over gRPC, listens to protected documents and unproven queries are removed, also with a resume token")
+    "over gRPC, targets of protected documents and of unproven queries are removed, also with a resume token")
   func listens() async throws {
     try await with { port, _ in
-      // A token of an administrator's stream, and a forged one.
+      // No token, and two forged tokens.
       let tokens: [Data?] = [nil, Data([1, 2, 3]), Data(repeating: 0, count: 16)]
       for token in tokens {
         let listen = try await ListenClient(port.client)

@@ -1,10 +1,10 @@
-// Attacks on a database with rules, by class. The attacker is the user `eve` or nobody.
+// Attacks on a database with rules, grouped by kind. The attacker is signed in as the user `eve`, or not signed in.
 
 @testable import EndpointFixture
 
 /// One request of an attacker.
 struct RuleAttack: CustomStringConvertible {
-  /// The class of the attack.
+  /// The kind of the attack, for failure messages.
   var kind: String
   var method: String
   var target: String
@@ -70,7 +70,7 @@ struct RuleAttack: CustomStringConvertible {
   static let all: [RuleAttack] =
     paths + masks + foreignWrites + lookups + lists + groups + administration + consistency + transactions
 
-  /// Requests that the rules allow, so that the table does not pass because everything is denied.
+  /// Requests that the rules allow. They show that the attacks do not fail only because all requests are denied.
   static let permitted: [RuleAttack] = [
     RuleAttack(kind: "permitted", method: "GET", target: "\(root)/users/eve"),
     RuleAttack(kind: "permitted", method: "GET", target: "\(root)/posts/open", isSignedIn: false),
@@ -114,7 +114,7 @@ struct RuleAttack: CustomStringConvertible {
 
   static func commit(_ writes: [String]) -> String { #"{"writes":[\#(writes.joined(separator: ","))]}"# }
 
-  // MARK: Classes
+  // MARK: Kinds
 
   /// Other spellings of a path, other databases, and paths below a document.
   private static let paths: [RuleAttack] = [
@@ -208,7 +208,7 @@ struct RuleAttack: CustomStringConvertible {
     return attacks
   }
 
-  /// Documents that rules look up, written in the same commit.
+  /// Commits that also write the documents that their rules look up.
   private static let lookups: [RuleAttack] = {
     let owner = set(
       "members/t_eve",
@@ -231,7 +231,7 @@ struct RuleAttack: CustomStringConvertible {
     ].map { RuleAttack(kind: "lookup", method: "POST", target: "\(root):commit", body: commit($0)) }
   }()
 
-  /// Queries and counts whose filters do not prove what the rules demand.
+  /// Queries and counts whose filters do not prove the conditions of the rules.
   private static let lists: [RuleAttack] = {
     let yes = #"{"booleanValue":true}"#
     let no = #"{"booleanValue":false}"#
@@ -300,7 +300,7 @@ struct RuleAttack: CustomStringConvertible {
     }
   }
 
-  /// Operations of administrators.
+  /// Operations that only administrators may use.
   private static let administration: [RuleAttack] =
     [
       (":listCollectionIds", "{}"), ("/posts/private:listCollectionIds", "{}"),

@@ -1,5 +1,5 @@
-// Denied data has no influence on any transport: two servers hold the same permitted documents and different denied ones. A
-// policy denies by path and at random. Every response over gRPC, REST and WebChannel, and every listener's result, must be
+// Tests that denied data has no influence on any transport. Two servers store the same permitted documents and different
+// denied ones. A policy denies by path and at random. Every response over gRPC, REST and WebChannel, and every listener's result, must be
 // the same from both servers, and no byte may show a denied document.
 //
 // HEARTH_ACCESS_PROGRAMS sets the number of programs, HEARTH_SEED the first seed; `make access` is the long run.
@@ -24,7 +24,7 @@ struct TransportNoninterferenceTests {
   private static let count =
     environment["HEARTH_ACCESS_PROGRAMS"].flatMap(UInt64.init).map { max(1, $0 / 4) } ?? 12
   private static let seed = environment["HEARTH_SEED"].flatMap(UInt64.init) ?? 1
-  /// Part of every denied name and value.
+  /// The text by which responses are searched for denied documents. Each denied document has a field with this name.
   private static let marker = "zebra"
 
   /// Denies operations on the collection `d`, and a sixth of all others by a hash of the operation.
@@ -141,14 +141,14 @@ struct TransportNoninterferenceTests {
     }
   }
 
-  /// Returns the messages of a listen over WebChannel until its target is current or removed.
+  /// Returns the messages of a Listen stream over WebChannel until its target is current or removed.
   private func listened(_ path: String, on port: FirestoreTestPort) async throws -> String {
     let (client, _) = try await WebChannelTestClient.handshake(
       port.port.port, "Listen", [WebChannelTestClient.listen(to: path, 2)], headers: "")
     let back = try await client.open(after: 0)
     var text = ""
     while let array = try await back.nextMessage() {
-      // The number of a message counts the noops before it, which depend on time alone.
+      // The number of a message is dropped: it counts earlier noops, which depend on time.
       text += array.text.drop { $0 != " " } + "\n"
       if array.text.contains("REMOVE") || array.text.contains("CURRENT") { break }
     }
@@ -156,7 +156,7 @@ struct TransportNoninterferenceTests {
     return TransportRequest.normalised(text)
   }
 
-  /// Waits until every listener has received all changes, and compares the documents that they hold.
+  /// Waits until every listener has received all changes, and compares the listeners' documents.
   private func finish(_ listeners: [ListenClient], on ports: [FirestoreTestPort], _ seed: UInt64) async throws
   {
     var states: [String] = []

@@ -1,5 +1,5 @@
-// Random requests of a client without credentials, for the tests of denied data over every transport. A request is one JSON
-// body, which is sent over REST as it is and over gRPC as the protobuf message that it describes.
+// Generates random requests of a client without credentials, for the tests of denied data over every transport. A request is
+// one JSON body. REST sends it unchanged, and gRPC sends the equivalent protobuf message.
 
 import FirestoreProtobuf
 import Foundation
@@ -18,9 +18,9 @@ struct TransportRequest {
   let method: Method
   /// The path below the database, for REST.
   let path: String
-  /// The members of the JSON body, without those that REST has in its path.
+  /// The members of the JSON body, without those that REST sends in its path or query.
   let members: String
-  /// The members that REST has in its path or query.
+  /// The JSON members that REST sends in its path or query.
   let addressed: String
 
   /// The status and the body of the response over REST.

@@ -55,7 +55,7 @@ struct AggregationMethodTests {
   }
 
   @Test(
-    "The token of a transaction that the call begins arrives before the result; a past read time counts the past state"
+    "The token of a transaction that the call begins arrives before the result; a past read time selects the past state"
   )
   func consistency() async throws {
     try await FirestoreTestServer.with { client in

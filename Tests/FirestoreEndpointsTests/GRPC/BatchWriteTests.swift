@@ -57,7 +57,8 @@ struct BatchWriteTests {
   }
 
   @Test(
-    "A request that names a document twice is rejected before any write; two Unicode forms are two documents")
+    "A request that names a document twice is rejected before any write; two Unicode forms of a name are two documents"
+  )
   func sameDocument() async throws {
     try await FirestoreTestServer.with { client in
       do {

@@ -237,7 +237,7 @@ struct CompressedMessageTests {
         let rejected = try await status(client, message)
         #expect(rejected.code == .internal, "\(rejected)")
       }
-      #expect(try await status(client, complete + complete) == .ok, "one gzip may follow another")
+      #expect(try await status(client, complete + complete) == .ok, "several gzip streams are one message")
       #expect(try await status(client, complete) == .ok)
     }
   }

@@ -1,5 +1,5 @@
-// Tests messages above the size limit. They are rejected with the usual error at any size, and no byte of
-// them is kept. On a stream the error follows the responses to earlier messages.
+// Tests messages above the size limit. They are rejected with the usual error at any size, and the server
+// does not keep their bytes. On a stream the error follows the responses to earlier messages.
 
 import FirestoreProtobuf
 import Foundation

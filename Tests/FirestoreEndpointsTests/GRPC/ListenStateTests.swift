@@ -345,7 +345,7 @@ struct ListenStateTests {
           #expect(status.message.contains(words), "\(status.message)")
         }
       }
-      // A composite filter without parts matches every document, and is still evaluated for each.
+      // A composite filter without parts matches every document, and the server still evaluates it for each document.
       var request = query(0)
       let empty = Google_Firestore_V1_StructuredQuery.Filter.with { $0.compositeFilter.op = .and }
       request.structuredQuery.where.compositeFilter.filters = .init(repeating: empty, count: 100_000)
@@ -359,7 +359,8 @@ struct ListenStateTests {
   }
 }
 
-/// A policy that allows everything while `access/open` does, and that depends on this document.
+/// A policy that allows everything while the field `on` of the document `access/open` is 1. Its decisions depend on this
+/// document.
 private struct SwitchPolicy: AccessPolicy {
   func decide(
     _ principal: Principal, _ operation: FirestoreOperation, view: any DocumentView

@@ -53,7 +53,7 @@ struct NormalizationTests {
       var shift = 0
       while true {
         guard let byte = rest.popFirst() else {
-          throw FirestoreError.internalError("The answer is cut short.")
+          throw FirestoreError.internalError("The response is incomplete.")
         }
         value |= Int(byte & 0x7F) << shift
         if byte < 0x80 { return value }

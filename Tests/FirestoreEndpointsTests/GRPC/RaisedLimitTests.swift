@@ -1,4 +1,4 @@
-// Tests the limits at their highest values, over a socket and with a directory. A value at the limit is
+// Tests the limits at their highest values, over a socket and with a store on disk. A value at the limit is
 // stored, read, queried, listened to, exported and imported. A larger one is rejected with the usual text
 // and the new number.
 

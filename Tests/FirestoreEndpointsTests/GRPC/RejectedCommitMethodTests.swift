@@ -39,9 +39,9 @@ struct RejectedCommitMethodTests {
     RejectedWrites("a value that is too long", .set("c/x", ["a": text(1_048_488)])),
     RejectedWrites("a reserved field", .set("c/x", ["__a__": .int(1)])),
     RejectedWrites("an array in an array", .set("c/x", ["a": array(array(.int(1)))])),
-    RejectedWrites("21 levels", .set("c/x", ["a": nested(21)])),
+    RejectedWrites("a value of 21 levels", .set("c/x", ["a": nested(21)])),
     RejectedWrites(
-      "a path that cannot be read",
+      "an invalid field path",
       .with {
         $0 = .set("c/x", [:])
         $0.updateMask.fieldPaths = ["a..b"]
@@ -50,7 +50,7 @@ struct RejectedCommitMethodTests {
       "another database", .with { $0.delete = "projects/demo-test/databases/other/documents/a/b" }),
     RejectedWrites("a collection's name", .set("a/b/c", [:])),
     RejectedWrites("nothing to write", .init()),
-    RejectedWrites("a second write after a good one", .set("c/x", [:]), .set("c/y", ["": .int(1)])),
+    RejectedWrites("an invalid write after a valid one", .set("c/x", [:]), .set("c/y", ["": .int(1)])),
   ]
 
   @Test("A rejected commit ends its transaction, over gRPC and REST", arguments: cases)

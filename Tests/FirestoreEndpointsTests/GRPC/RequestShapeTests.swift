@@ -67,7 +67,7 @@ struct RequestShapeTests {
     }
   }
 
-  @Test("A created document gets the given id or 20 random letters and digits; a name is rejected")
+  @Test("A created document gets the given id or 20 random letters and digits; a given name is rejected")
   func createdNames() async throws {
     try await FirestoreTestServer.with { client in
       var request = Google_Firestore_V1_CreateDocumentRequest()

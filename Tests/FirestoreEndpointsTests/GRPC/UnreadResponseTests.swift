@@ -75,7 +75,7 @@ struct UnreadResponseTests {
     }
   }
 
-  @Test("Without a limit, every call starts although the window is closed")
+  @Test("If the limit exceeds all responses, every call starts although the window is closed")
   func raisedLimit() async throws {
     var limits = PortLimits()
     limits.http2.maximumQueuedResponseBytes = 128 << 20

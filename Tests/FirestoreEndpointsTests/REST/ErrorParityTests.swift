@@ -45,14 +45,14 @@ struct ErrorParityTests {
 
   static let faults: [Fault] = [
     Fault("nothing to write", .init()), Fault("a collection's name", .set("a/b/c", [:])),
-    Fault("no document", Proto.Write.set("there/none", [:]).requiring(exists: true)),
-    Fault("a document", Proto.Write.set("there/is", [:]).requiring(exists: false)),
+    Fault("a missing document that must exist", Proto.Write.set("there/none", [:]).requiring(exists: true)),
+    Fault("a document that must not exist", Proto.Write.set("there/is", [:]).requiring(exists: false)),
     Fault("a reserved field", .set("there/is", ["__x__": .int(1)])),
     Fault("an empty field", .set("there/is", ["": .int(1)])),
     Fault("too many transforms", transform(501)),
     Fault("another database", .with { $0.delete = "projects/demo-test/databases/other/documents/a/b" }),
     Fault(
-      "another version",
+      "another update time",
       .with {
         $0 = .delete("there/is")
         $0.currentDocument.updateTime = .init(seconds: 1)
@@ -134,7 +134,7 @@ struct ErrorParityTests {
     of method: String, _ request: some Message, _ server: FirestoreTestServer
   ) async throws -> (GRPCStatus, [UInt8]?) {
     let call = try await server.client.open(method)
-    // The error may arrive before the request was sent.
+    // The error may arrive before the request is sent completely.
     try? await call.send(request, endStream: true)
     while true {
       guard case .end(let status, let trailers) = try await call.next() else { continue }

@@ -1,4 +1,4 @@
-// Compares the JSON conversion with SwiftProtobuf's, and the schema tables with the .proto files.
+// Compares the JSON conversion with that of SwiftProtobuf, and the schema tables with the .proto files.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -204,7 +204,7 @@ struct FirestoreJSONTests {
   }
 
   @Test(
-    "timestamps have 0, 3, 6 or 9 digits of a second",
+    "timestamps have 0, 3, 6 or 9 fractional digits",
     arguments: [
       (0, "1970-01-01T00:00:00Z"), (500_000_000, "1970-01-01T00:00:00.500Z"),
       (1_000, "1970-01-01T00:00:00.000001Z"),

@@ -1,4 +1,4 @@
-// Limits of Firestore's REST interface: large or slow requests, unread responses, and clients that disconnect.
+// Tests the limits of Firestore's REST interface: large or slow requests, unread responses, and clients that disconnect.
 
 import FirestoreProtobuf
 import GRPCFraming
@@ -79,7 +79,7 @@ struct FirestoreRESTLimitTests {
       let first = try await client.request(.POST, "\(docs):runQuery", end: false)
       try await first.stream.setOption(.autoRead, value: false).get()
       try await first.send(query, end: true)
-      // Calls are served until the first response counts as unread; then one is queued.
+      // Calls are served until the first response counts as unread. The next call is queued.
       var held: HTTP2Client.Exchange?
       while held == nil {
         let call = try await client.request(.GET, "\(docs)/a/b")
@@ -136,7 +136,7 @@ struct FirestoreRESTLimitTests {
       let answers = try await standstill(of: { caller.hasUnreadEvents ? 1 : 0 }, below: 1) {
         _ = try? await client.get("l/none")
       }
-      #expect(answers == 0, "it waits for the lock")
+      #expect(answers == 0, "the call waits for the lock")
       // The stream is reset, not half-closed: after a half-close the call would still get its response.
       try await caller.reset()
       #expect(try await eventually { port.port.connectionCount == 1 })
@@ -204,7 +204,7 @@ struct FirestoreRESTLimitTests {
       let reply = try RESTClient.parse(String(decoding: await plain.readToEnd(), as: UTF8.self))
       #expect(reply.status == 400 && reply.error["message"] == .string(sameErrorText))
 
-      // A message over WebChannel, and a body above its limit.
+      // A message over WebChannel is too large, and then a whole body.
       let (client, _) = try await WebChannelTestClient.handshake(
         port.port.port, "Write", ["{\"database\":\"\(WebChannelTestClient.database)\"}"],
         headers: "Authorization:Bearer owner\r\n")

@@ -1,4 +1,4 @@
-// Every path of Firestore's REST interface, over real sockets.
+// Tests every path of Firestore's REST interface over real sockets.
 
 import HearthServer
 import JSON
@@ -64,7 +64,7 @@ struct FirestoreRESTTests {
     }
   }
 
-  @Test("commits, batch reads, queries and aggregations work; streams are arrays")
+  @Test("commits, batch reads, queries and aggregations work; a streaming method returns an array")
   func streams() async throws {
     try await FirestoreTestServer.serving { server in
       let writes = (1...3).map {

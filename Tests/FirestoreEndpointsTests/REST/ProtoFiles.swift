@@ -5,6 +5,7 @@ import Foundation
 
 @testable import FirestoreEndpoints
 
+/// The messages and enumerations that the .proto files declare.
 struct ProtoFiles {
   struct Field {
     var number: Int

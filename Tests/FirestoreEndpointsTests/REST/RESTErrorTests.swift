@@ -108,7 +108,7 @@ struct RESTErrorTests {
     try await FirestoreTestServer.serving { server in
       try await server.client.commit([.set("there/is", [:])])
       let call = try await server.client.open(fault.method)
-      // The error may arrive before the request was sent.
+      // The error may arrive before the request is sent completely.
       try? await call.send(fault.request, endStream: true)
       let status = try await call.status()
       let isDocument = fault.verb == "POST" && fault.method == "CreateDocument"

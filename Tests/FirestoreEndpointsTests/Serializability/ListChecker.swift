@@ -1,5 +1,5 @@
-// The list checker: searches a history of list appends for violations of strict serializability, with the method
-// of Elle (Kingsbury and Alvaro, VLDB 2020). The lists that transactions read yield the version order of each
+// Searches a history of list appends for violations of strict serializability, with the method of Elle (Kingsbury and
+// Alvaro, VLDB 2020). The lists that transactions read yield the version order of each
 // list. From it follow the edges of a graph:
 //
 //     ww  a's append immediately precedes b's in a list
@@ -61,7 +61,7 @@ struct ListChecker {
         }
         for value in list {
           guard let source = writer[value] else {
-            report(.abortedRead, "T\(index) read \(value) in list \(key), which nobody appended")
+            report(.abortedRead, "T\(index) read \(value) in list \(key), which no transaction appended")
             continue
           }
           if transactions[source].outcome == .aborted {
@@ -78,7 +78,7 @@ struct ListChecker {
       switch transaction.outcome {
       case .committed:
         for (key, value) in transaction.appends where seen[key] == nil {
-          report(.lostAppend, "\(value), which T\(index) appended to list \(key), is gone")
+          report(.lostAppend, "\(value), which T\(index) appended to list \(key), is missing")
         }
       case .aborted:
         for (key, value) in seen { report(.abortedRead, "\(value) of aborted T\(index) is in list \(key)") }
@@ -108,7 +108,7 @@ struct ListChecker {
         }
       }
     }
-    // Real-time edges: the frontier contains the ended transactions that no other ended transaction follows.
+    // Finds the real-time edges. The frontier contains the ended transactions that precede no other ended transaction.
     var moments: [(time: UInt64, isEnd: Bool, index: Int)] = []
     for (index, transaction) in transactions.enumerated() where wasApplied(index) {
       moments.append((transaction.began, false, index))
@@ -194,7 +194,7 @@ struct ListChecker {
     }
     commits.sort { $0.time < $1.time }
     for (a, b) in zip(commits, commits.dropFirst()) where a.time == b.time {
-      report(.commitTime, "T\(a.index) and T\(b.index) have one commit time")
+      report(.commitTime, "T\(a.index) and T\(b.index) have the same commit time")
     }
     var times: [Int64: Int64] = [:]
     for (time, index) in commits { for value in transactions[index].appends.values { times[value] = time } }

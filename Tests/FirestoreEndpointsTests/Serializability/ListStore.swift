@@ -36,7 +36,7 @@ enum Lists {
 
   static func name(_ key: ListKey) -> DocumentName {
     guard let name = DocumentName(database: database, path: collection.appending("k\(key)")) else {
-      preconditionFailure("an even path")
+      preconditionFailure("the path of a document is valid")
     }
     return name
   }

@@ -1,5 +1,4 @@
-// Tests of a recorded client: the requests of the official client, sent again byte for byte, get the same
-// responses.
+// Replays recorded requests of the official client, and checks the responses.
 //
 // The server sends its messages as numbered arrays on a long response, the back channel. The client acknowledges
 // the last array that it received in the query parameter `AID`.
@@ -48,7 +47,7 @@ struct RecordedClientTests {
     }
   }
 
-  @Test("A recorded session of the official client gets the same responses again")
+  @Test("A recorded session of the official client succeeds again")
   func streaming() async throws {
     try await FirestoreTestPort.with(store: try MemoryStore()) { running in
       var sessions: [String: Session] = [:]

@@ -40,7 +40,7 @@ struct WebChannelSessionLifeTests {
       for reply in [try await client.post([], from: 0), try await client.open(after: 0).complete()] {
         #expect(reply.status == 400)
         let words = try #require(reply.text.range(of: "Unknown SID"))
-        #expect(words.lowerBound > reply.text.startIndex, "clients do not find it at index 0")
+        #expect(words.lowerBound > reply.text.startIndex, "clients ignore the text at index 0")
       }
       // A session of the Listen stream is unknown to the Write stream.
       var other = try await opened(running)

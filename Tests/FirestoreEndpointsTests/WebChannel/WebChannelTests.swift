@@ -166,7 +166,7 @@ struct WebChannelTests {
   }
 
   /// Clients reopen a failed stream with the same targets. They remove a target only after its REMOVE.
-  @Test("A malformed target ends alone, and other targets continue", arguments: [false, true])
+  @Test("Only a malformed target ends, and other targets continue", arguments: [false, true])
   func malformedTargetsFailAlone(first: Bool) async throws {
     let query = #""query":{"parent":"p","structuredQuery":{"where":{"#
     let deep = String(repeating: "[", count: 5_000) + String(repeating: "]", count: 5_000)
