@@ -16,7 +16,7 @@ import Testing
 @Suite("Attacks on rules", .timeLimit(.minutes(5))) struct RuleAttackTests {
   /// The text in every protected document.
   private static let marker = "zebra17"
-  private static let eve: String = {
+  private static let eveToken: String = {
     func part(_ json: String) -> String {
       Data(json.utf8).base64EncodedString().replacing("=", with: "").replacing("+", with: "-")
         .replacing("/", with: "_")
@@ -32,7 +32,7 @@ import Testing
 
   /// Runs a test on a server with protected and permitted documents.
   /// - Parameter body: the test. Its second parameter is a time at which the private post was public.
-  private func with(_ body: (FirestoreTestPort, _ time: String) async throws -> Void) async throws {
+  private func withServer(_ body: (FirestoreTestPort, _ time: String) async throws -> Void) async throws {
     let policy = FirestoreRulesPolicy(try FirestoreRuleset(compiling: RuleAttack.rules))
     try await FirestoreTestPort.with(store: try MemoryStore(), policy: policy) { port in
       var owner: [String: Proto.Value] = [
@@ -66,7 +66,7 @@ import Testing
   private func send(_ attack: RuleAttack, _ port: FirestoreTestPort) async throws -> RESTReply {
     try await RESTClient.request(
       port.port.port, attack.method, attack.target, body: attack.body,
-      headers: attack.isSignedIn ? ["Authorization: Bearer \(Self.eve)"] : [])
+      headers: attack.isSignedIn ? ["Authorization: Bearer \(Self.eveToken)"] : [])
   }
 
   /// The documents of the database as text, in order.
@@ -81,15 +81,15 @@ import Testing
 
   @Test("over REST, no attack succeeds, shows a protected document or changes one")
   func rest() async throws {
-    try await with { port, time in
+    try await withServer { port, time in
       let before = try await state(port)
       var statuses: [Int: Int] = [:]
       for var attack in RuleAttack.all {
         if "\(attack)".contains("TRANSACTION") {
-          let begun = try await RESTClient.request(
+          let beginReply = try await RESTClient.request(
             port.port.port, "POST", "\(RuleAttack.root):beginTransaction", body: "{}",
-            headers: ["Authorization: Bearer \(Self.eve)"])
-          let id = try #require(begun.json["transaction"].string)
+            headers: ["Authorization: Bearer \(Self.eveToken)"])
+          let id = try #require(beginReply.json["transaction"].string)
           attack.body = attack.body?.replacing("TRANSACTION", with: id)
           attack.target = attack.target.replacing(
             "TRANSACTION",
@@ -115,7 +115,7 @@ import Testing
 
   @Test("the rules under attack allow the permitted requests")
   func permitted() async throws {
-    try await with { port, _ in
+    try await withServer { port, _ in
       for request in RuleAttack.permitted {
         let reply = try await send(request, port)
         #expect(reply.status == 200, "\(request): \(reply.body.prefix(200))")
@@ -126,7 +126,7 @@ import Testing
   @Test(
     "over gRPC, targets of protected documents and of unproven queries are removed, also with a resume token")
   func listens() async throws {
-    try await with { port, _ in
+    try await withServer { port, _ in
       // No token, and two forged tokens.
       let tokens: [Data?] = [nil, Data([1, 2, 3]), Data(repeating: 0, count: 16)]
       for token in tokens {
@@ -158,11 +158,11 @@ import Testing
 
   @Test("over WebChannel, a listen to a protected document shows nothing")
   func webChannel() async throws {
-    try await with { port, _ in
+    try await withServer { port, _ in
       for path in Self.protected {
         let (client, _) = try await WebChannelTestClient.handshake(
           port.port.port, "Listen", [WebChannelTestClient.listen(to: path, 2)],
-          headers: "Authorization: Bearer \(Self.eve)\r\n")
+          headers: "Authorization: Bearer \(Self.eveToken)\r\n")
         let back = try await client.open(after: 0)
         let arrays = try await back.arrays(until: "REMOVE")
         #expect(!arrays.contains { $0.text.contains(Self.marker) || $0.text.contains("documentDelete") })
