@@ -37,8 +37,8 @@ package struct FirestoreREST: Sendable {
     try FirestoreRESTCall(request)
   }
 
-  /// The estimated size of a method's response in bytes, without the results that its stream counts: a document in JSON takes
-  /// up to twice its size.
+  /// The estimated size of a method's response in bytes. A document in JSON takes up to twice its size. The results of a
+  /// streaming method are not included, since its stream counts them.
   func expectedBytes(of method: FirestoreRESTMethod) -> Int {
     method.expectedBytes == 0 || method.isStream
       ? method.expectedBytes : max(method.expectedBytes, 2 * documentBytes)
