@@ -75,7 +75,7 @@ package struct FirestoreREST: Sendable {
     do throws(FirestoreError) {
       return try call.message(body)
     } catch {
-      if let named = call.transaction(in: body) { endTransaction(named, head) }
+      if let rejected = call.transaction(in: body) { endTransaction(rejected, head) }
       throw error
     }
   }

@@ -319,7 +319,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
       finish(connection.outOfMemory)
       throw CancellationError()
     }
-    return connection.responses.trackStream(counted)
+    return connection.responses.trackStreamWrite(counted)
   }
 
   func waitUntilWritable(_ continuation: CheckedContinuation<Void, any Error>) {
@@ -340,7 +340,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
       return finish(connection.outOfMemory)
     }
     writeStart(context)
-    let written = connection.responses.track(framed.readableBytes)
+    let written = connection.responses.trackResponse(framed.readableBytes)
     context.write(wrapOutboundOut(.data(.init(data: .byteBuffer(framed)))), promise: written)
     finish(.ok)
   }
