@@ -13,14 +13,14 @@ extension PortProtocols {
     _ engine: FirestoreEngine, authentication: FirestoreAuthentication, limits: PortLimits = PortLimits(),
     webChannel: WebChannelLimits = WebChannelLimits(), handlers: [any FirestoreRouteHandler] = [], log: Logger
   ) -> PortProtocols {
-    let limits = limits.admitting(engine.limits)
+    let limits = limits.raised(for: engine.limits)
     let service = FirestoreService(engine: engine, authentication: authentication)
     let http = FirestoreHTTPService(
       rest: FirestoreREST(
         methods: service.methods, log: log, documentBytes: engine.limits.data.documentBytes,
         endTransaction: service.endTransaction(ofRejected:_:)),
       handlers: handlers,
-      webChannel: WebChannelService(service, limits, webChannel.admitting(engine.limits)))
+      webChannel: WebChannelService(service, limits, webChannel.raised(for: engine.limits)))
     return PortProtocols(
       http1: http.http1(limits),
       http2: grpcStreams(service.methods, limits: limits, log: log, fallback: http.http2(limits)))
@@ -29,12 +29,12 @@ extension PortProtocols {
 
 extension PortLimits {
   /// Returns these limits, raised by the amount by which the engine's limits exceed the product's defaults.
-  func admitting(_ limits: EngineLimits) -> PortLimits {
+  func raised(for limits: EngineLimits) -> PortLimits {
     var port = self
     let document = limits.data.documentBytes - FirestoreLimits.standard.documentBytes
     let request = limits.maximumRequestBytes - EngineLimits.standard.maximumRequestBytes
-    // A call that returns a document first reserves memory for a document of the maximum size. With memory for only one, calls would run
-    // one by one.
+    // A call that returns a document first reserves memory for a document of the maximum size. If there were memory for only one
+    // such document, calls would run one by one.
     port.http2.expectedResponseBytes += document
     port.http2.maximumQueuedResponseBytes += 16 * document
     port.maximumRequestBody += request
@@ -44,7 +44,7 @@ extension PortLimits {
 
 extension WebChannelLimits {
   /// Returns these limits, raised by the amount by which the engine's limits exceed the product's defaults.
-  fileprivate func admitting(_ limits: EngineLimits) -> WebChannelLimits {
+  fileprivate func raised(for limits: EngineLimits) -> WebChannelLimits {
     var webChannel = self
     let request = limits.maximumRequestBytes - EngineLimits.standard.maximumRequestBytes
     // Percent-encoding can triple the size of a WebChannel message.

@@ -32,7 +32,8 @@ public struct EngineLimits: Sendable, Hashable {
   public var transactionIdleTimeoutSeconds = 60
   /// Total timeout of a transaction, in seconds after its beginning. Must not exceed `historySeconds`.
   public var transactionTimeoutSeconds = 270
-  /// Maximum open transactions of one database; Hearth's own limit. Callers without a role may use half of them.
+  /// Maximum open transactions of one database; Hearth's own limit. Callers other than service accounts may use half of
+  /// them.
   public var maximumOpenTransactions = 10_000
   /// Maximum active targets of one Listen stream; Hearth's own limit.
   public var maximumStreamTargets = 1_000

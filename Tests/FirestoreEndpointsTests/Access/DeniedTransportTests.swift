@@ -1,5 +1,5 @@
-// Denied data over every transport: no byte of a response to REST, gRPC or WebChannel shows a denied document, and the
-// responses for stored and missing documents are the same.
+// Tests denied data over every transport: no byte of a response over REST, gRPC or WebChannel shows a denied document, and
+// the responses for stored and missing documents are the same.
 
 import Access
 import FirestoreModel
@@ -16,10 +16,10 @@ import Testing
 @Suite("Denied data over every transport", .timeLimit(.minutes(5)))
 struct DeniedTransportTests {
   private static let marker = "zebra17"
-  private static let names = FirestoreTestServer.documents
+  private static let documents = FirestoreTestServer.documents
 
-  /// Stores a denied document under the marker's name.
-  private func with(_ body: (FirestoreTestPort) async throws -> Void) async throws {
+  /// Runs a test on a server with a denied document, whose id is the marker.
+  private func withServer(_ body: (FirestoreTestPort) async throws -> Void) async throws {
     try await FirestoreTestPort.with(store: try MemoryStore(), policy: SecretPolicy()) { port in
       var request = Google_Firestore_V1_CommitRequest()
       request.database = FirestoreTestServer.database
@@ -32,10 +32,10 @@ struct DeniedTransportTests {
     }
   }
 
-  /// REST requests about one document of the denied collection.
+  /// Requests over REST for one document of the denied collection.
   private func requests(_ id: String) -> [(method: String, target: String, body: String?)] {
-    let docs = "/v1/\(Self.names)"
-    let name = "\(Self.names)/secret/\(id)"
+    let docs = "/v1/\(Self.documents)"
+    let name = "\(Self.documents)/secret/\(id)"
     let query = #"{"structuredQuery":{"from":[{"collectionId":"secret"}]}}"#
     let group = #"{"structuredQuery":{"from":[{"collectionId":"secret","allDescendants":true}]}}"#
     let count =
@@ -50,7 +50,7 @@ struct DeniedTransportTests {
       ("POST", "\(docs)/secret?documentId=\(id)", #"{"fields":{}}"#),
       ("DELETE", "\(docs)/secret/\(id)", nil),
       ("DELETE", "\(docs)/secret/\(id)?currentDocument.updateTime=2001-01-01T00:00:00Z", nil),
-      ("POST", "\(docs):batchGet", "{\"documents\":[\"\(Self.names)/open/a\",\"\(name)\"]}"),
+      ("POST", "\(docs):batchGet", "{\"documents\":[\"\(Self.documents)/open/a\",\"\(name)\"]}"),
       ("POST", "\(docs):runQuery", query),
       ("POST", "\(docs):runQuery", group),
       ("POST", "\(docs):runAggregationQuery", count),
@@ -63,7 +63,7 @@ struct DeniedTransportTests {
 
   @Test("over REST, responses for stored and missing documents are the same denial")
   func rest() async throws {
-    try await with { port in
+    try await withServer { port in
       for (stored, missing) in zip(requests(Self.marker), requests("missing")) {
         let replies = [
           try await RESTClient.request(port.port.port, stored.method, stored.target, body: stored.body),
@@ -80,9 +80,9 @@ struct DeniedTransportTests {
     }
   }
 
-  @Test("over gRPC, a Listen stream and a Write stream show nothing of a denied document")
+  @Test("over gRPC, neither a Listen stream nor a Write stream shows a denied document")
   func streams() async throws {
-    try await with { port in
+    try await withServer { port in
       let listen = try await ListenClient(port.client)
       try await listen.add(2, .collection("secret"))
       try await listen.add(4, documents: ["secret/\(Self.marker)"])
@@ -113,7 +113,7 @@ struct DeniedTransportTests {
 
   @Test("over WebChannel, a listen to a denied document is removed without showing it")
   func webChannel() async throws {
-    try await with { port in
+    try await withServer { port in
       for path in ["secret/\(Self.marker)", "secret/missing"] {
         let (client, _) = try await WebChannelTestClient.handshake(
           port.port.port, "Listen", [WebChannelTestClient.listen(to: path, 2)], headers: "")

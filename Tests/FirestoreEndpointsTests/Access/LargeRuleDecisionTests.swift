@@ -1,4 +1,5 @@
-// Large requests under security rules, over sockets: ordinary work is allowed, and the limits are those of one request.
+// Tests large requests under security rules over sockets: ordinary requests are allowed, and the limits of rules apply to a
+// request as a whole.
 
 import Access
 import FirestoreModel
@@ -31,7 +32,7 @@ import Testing
     }
     """
 
-  private func with(_ body: (FirestoreTestPort) async throws -> Void) async throws {
+  private func withServer(_ body: (FirestoreTestPort) async throws -> Void) async throws {
     let policy = FirestoreRulesPolicy(try FirestoreRuleset(compiling: Self.rules))
     try await FirestoreTestPort.with(store: try MemoryStore(), policy: policy, body)
   }
@@ -48,7 +49,7 @@ import Testing
 
   @Test("a commit of 450 masked updates of documents of 10 KB under affectedKeys() is allowed")
   func maskedUpdates() async throws {
-    try await with { port in
+    try await withServer { port in
       var fields = Dictionary(
         uniqueKeysWithValues: (0..<100).map {
           ("field\($0)", Proto.Value.text(String(repeating: "x", count: 100)))
@@ -74,10 +75,10 @@ import Testing
   }
 
   @Test(
-    "a commit whose rules compare a server timestamp with the time of the request is allowed in several parts"
+    "a commit is allowed if its rules are evaluated in several parts and compare a server timestamp with the request's time"
   )
   func serverTimestampInSeveralParts() async throws {
-    try await with { port in
+    try await withServer { port in
       let text = Proto.Value.text(String(repeating: "a", count: 60_000))
       var user = Proto.Write.set("users/u", [:])
       user.updateTransforms = [
@@ -92,9 +93,9 @@ import Testing
     }
   }
 
-  @Test("BatchGetDocuments of 600 names reads twenty documents in its rules")
+  @Test("the rules for a BatchGetDocuments of 600 names may read 20 documents, and not 21")
   func lookups() async throws {
-    try await with { port in
+    try await withServer { port in
       func status(_ groupCount: Int) async throws -> Int {
         let names = (0..<600).map {
           "\"\(FirestoreTestServer.documents)/groups/g\($0 * groupCount / 600)-\($0)\""

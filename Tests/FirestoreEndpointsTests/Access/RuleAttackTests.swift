@@ -1,4 +1,4 @@
-// Attacks by class on a server with rules: no response shows a protected document, and no stored document changes.
+// Tests attacks of many kinds on a server with rules: no response shows a protected document, and no stored document changes.
 
 import Access
 import FirestoreModel
@@ -14,9 +14,9 @@ import Testing
 @testable import EndpointFixture
 
 @Suite("Attacks on rules", .timeLimit(.minutes(5))) struct RuleAttackTests {
-  /// Text of every protected document.
+  /// The text in every protected document.
   private static let marker = "zebra17"
-  private static let eve: String = {
+  private static let eveToken: String = {
     func part(_ json: String) -> String {
       Data(json.utf8).base64EncodedString().replacing("=", with: "").replacing("+", with: "-")
         .replacing("/", with: "_")
@@ -30,8 +30,9 @@ import Testing
     "locked/x/deep/y",
   ]
 
-  /// Stores protected and permitted documents, and returns a time at which the private post was public.
-  private func with(_ body: (FirestoreTestPort, _ time: String) async throws -> Void) async throws {
+  /// Runs a test on a server with protected and permitted documents.
+  /// - Parameter body: the test. Its second parameter is a time at which the private post was public.
+  private func withServer(_ body: (FirestoreTestPort, _ time: String) async throws -> Void) async throws {
     let policy = FirestoreRulesPolicy(try FirestoreRuleset(compiling: RuleAttack.rules))
     try await FirestoreTestPort.with(store: try MemoryStore(), policy: policy) { port in
       var owner: [String: Proto.Value] = [
@@ -65,7 +66,7 @@ import Testing
   private func send(_ attack: RuleAttack, _ port: FirestoreTestPort) async throws -> RESTReply {
     try await RESTClient.request(
       port.port.port, attack.method, attack.target, body: attack.body,
-      headers: attack.isSignedIn ? ["Authorization: Bearer \(Self.eve)"] : [])
+      headers: attack.isSignedIn ? ["Authorization: Bearer \(Self.eveToken)"] : [])
   }
 
   /// The documents of the database as text, in order.
@@ -80,15 +81,15 @@ import Testing
 
   @Test("over REST, no attack succeeds, shows a protected document or changes one")
   func rest() async throws {
-    try await with { port, time in
+    try await withServer { port, time in
       let before = try await state(port)
       var statuses: [Int: Int] = [:]
       for var attack in RuleAttack.all {
         if "\(attack)".contains("TRANSACTION") {
-          let begun = try await RESTClient.request(
+          let beginReply = try await RESTClient.request(
             port.port.port, "POST", "\(RuleAttack.root):beginTransaction", body: "{}",
-            headers: ["Authorization: Bearer \(Self.eve)"])
-          let id = try #require(begun.json["transaction"].string)
+            headers: ["Authorization: Bearer \(Self.eveToken)"])
+          let id = try #require(beginReply.json["transaction"].string)
           attack.body = attack.body?.replacing("TRANSACTION", with: id)
           attack.target = attack.target.replacing(
             "TRANSACTION",
@@ -99,7 +100,7 @@ import Testing
         let reply = try await send(attack, port)
         #expect(
           [400, 403, 404].contains(reply.status), "\(attack): \(reply.status) \(reply.body.prefix(200))")
-        // A path that names no method is not found. A response never depends on whether a document exists.
+        // A path without a method gets 404. A 404 for a missing document would show whether the document exists.
         if reply.status == 404 {
           #expect(!reply.body.contains("documents/"), "\(attack): \(reply.body.prefix(200))")
         }
@@ -114,7 +115,7 @@ import Testing
 
   @Test("the rules under attack allow the permitted requests")
   func permitted() async throws {
-    try await with { port, _ in
+    try await withServer { port, _ in
       for request in RuleAttack.permitted {
         let reply = try await send(request, port)
         #expect(reply.status == 200, "\(request): \(reply.body.prefix(200))")
@@ -123,10 +124,10 @@ import Testing
   }
 
   @Test(
-    "over gRPC, listens to protected documents and unproven queries are removed, also with a resume token")
+    "over gRPC, targets of protected documents and of unproven queries are removed, also with a resume token")
   func listens() async throws {
-    try await with { port, _ in
-      // A token of an administrator's stream, and a forged one.
+    try await withServer { port, _ in
+      // No token, and two forged tokens.
       let tokens: [Data?] = [nil, Data([1, 2, 3]), Data(repeating: 0, count: 16)]
       for token in tokens {
         let listen = try await ListenClient(port.client)
@@ -157,11 +158,11 @@ import Testing
 
   @Test("over WebChannel, a listen to a protected document shows nothing")
   func webChannel() async throws {
-    try await with { port, _ in
+    try await withServer { port, _ in
       for path in Self.protected {
         let (client, _) = try await WebChannelTestClient.handshake(
           port.port.port, "Listen", [WebChannelTestClient.listen(to: path, 2)],
-          headers: "Authorization: Bearer \(Self.eve)\r\n")
+          headers: "Authorization: Bearer \(Self.eveToken)\r\n")
         let back = try await client.open(after: 0)
         let arrays = try await back.arrays(until: "REMOVE")
         #expect(!arrays.contains { $0.text.contains(Self.marker) || $0.text.contains("documentDelete") })

@@ -1,10 +1,10 @@
-// Attacks on a database with rules, by class. The attacker is the user `eve` or nobody.
+// Attacks on a database with rules, grouped by kind. The attacker is signed in as the user `eve`, or not signed in.
 
 @testable import EndpointFixture
 
 /// One request of an attacker.
 struct RuleAttack: CustomStringConvertible {
-  /// The class of the attack.
+  /// The kind of the attack, for failure messages.
   var kind: String
   var method: String
   var target: String
@@ -17,7 +17,7 @@ struct RuleAttack: CustomStringConvertible {
   }
 
   static let root = "/v1/\(FirestoreTestServer.documents)"
-  private static let names = FirestoreTestServer.documents
+  private static let documents = FirestoreTestServer.documents
 
   /// The rules under attack: conditions that are common in practice.
   static let rules = """
@@ -70,7 +70,7 @@ struct RuleAttack: CustomStringConvertible {
   static let all: [RuleAttack] =
     paths + masks + foreignWrites + lookups + lists + groups + administration + consistency + transactions
 
-  /// Requests that the rules allow, so that the table does not pass because everything is denied.
+  /// Requests that the rules allow. They show that the attacks do not fail only because all requests are denied.
   static let permitted: [RuleAttack] = [
     RuleAttack(kind: "permitted", method: "GET", target: "\(root)/users/eve"),
     RuleAttack(kind: "permitted", method: "GET", target: "\(root)/posts/open", isSignedIn: false),
@@ -109,12 +109,12 @@ struct RuleAttack: CustomStringConvertible {
   }
 
   static func set(_ path: String, _ fields: String, _ more: String = "") -> String {
-    #"{"update":{"name":"\#(names)/\#(path)","fields":{\#(fields)}}\#(more)}"#
+    #"{"update":{"name":"\#(documents)/\#(path)","fields":{\#(fields)}}\#(more)}"#
   }
 
   static func commit(_ writes: [String]) -> String { #"{"writes":[\#(writes.joined(separator: ","))]}"# }
 
-  // MARK: Classes
+  // MARK: Kinds
 
   /// Other spellings of a path, other databases, and paths below a document.
   private static let paths: [RuleAttack] = [
@@ -154,13 +154,13 @@ struct RuleAttack: CustomStringConvertible {
       #"{"fieldPath":"other","setToServerValue":"REQUEST_TIME"}"#,
     ].flatMap { transform in
       [
-        #"{"transform":{"document":"\#(names)/users/eve","fieldTransforms":[\#(transform)]}}"#,
+        #"{"transform":{"document":"\#(documents)/users/eve","fieldTransforms":[\#(transform)]}}"#,
         set(
           "users/eve", #""name":{"stringValue":"Eve"}"#,
           #","updateMask":{"fieldPaths":["name"]},"updateTransforms":[\#(transform)]"#),
       ]
     }
-    let several = [
+    let commits = [
       [
         set("users/eve", role),
         set("users/eve", #""name":{"stringValue":"E"},"role":{"stringValue":"admin"}"#),
@@ -169,19 +169,19 @@ struct RuleAttack: CustomStringConvertible {
         set("users/eve", #""name":{"stringValue":"E"}"#, #","updateMask":{"fieldPaths":["name"]}"#),
         set("users/eve", role, #","updateMask":{"fieldPaths":["role"]}"#),
       ],
-      [#"{"delete":"\#(names)/users/eve"}"#, set("users/eve", role)],
+      [#"{"delete":"\#(documents)/users/eve"}"#, set("users/eve", role)],
       [set("counters/c", #""n":{"integerValue":"7"}"#)], [set("counters/c", #""n":{"doubleValue":2.5}"#)],
       [set("counters/c", #""n":{"integerValue":"2"},"x":{"nullValue":null}"#)],
       [set("counters/c", #""n":{"integerValue":"2"}"#), set("counters/c", #""n":{"integerValue":"3"}"#)],
       [
-        #"{"transform":{"document":"\#(names)/counters/c","fieldTransforms":[{"fieldPath":"n","increment":{"integerValue":"2"}}]}}"#
+        #"{"transform":{"document":"\#(documents)/counters/c","fieldTransforms":[{"fieldPath":"n","increment":{"integerValue":"2"}}]}}"#
       ],
       [set("posts/mine", #""owner":{"stringValue":"alice"},"likes":{"integerValue":"0"}"#)],
       [set("posts/mine", #""owner":{"stringValue":"eve"},"likes":{"integerValue":"99"}"#)],
       [set("posts/new", #""owner":{"stringValue":"eve"},"at":{"timestampValue":"2030-01-01T00:00:00Z"}"#)],
     ]
     return patches
-      + (transforms.map { [$0] } + several).map {
+      + (transforms.map { [$0] } + commits).map {
         RuleAttack(kind: "mask", method: "POST", target: "\(root):commit", body: commit($0))
       }
   }()
@@ -195,7 +195,7 @@ struct RuleAttack: CustomStringConvertible {
       RuleAttack(kind: "write", method: "PATCH", target: "\(root)/\(path)", body: patch, isSignedIn: false),
       RuleAttack(
         kind: "write", method: "POST", target: "\(root):commit",
-        body: commit([#"{"verify":"\#(names)/\#(path)","currentDocument":{"exists":false}}"#])),
+        body: commit([#"{"verify":"\#(documents)/\#(path)","currentDocument":{"exists":false}}"#])),
     ]
     for condition in [
       "", "?currentDocument.exists=true", "?currentDocument.exists=false",
@@ -208,7 +208,7 @@ struct RuleAttack: CustomStringConvertible {
     return attacks
   }
 
-  /// Documents that rules look up, written in the same commit.
+  /// Commits that also write the documents that their rules look up.
   private static let lookups: [RuleAttack] = {
     let owner = set(
       "members/t_eve",
@@ -227,21 +227,21 @@ struct RuleAttack: CustomStringConvertible {
           "members/t_alice",
           #""uid":{"stringValue":"eve"},"team":{"stringValue":"t"},"role":{"stringValue":"guest"}"#)
       ],
-      [#"{"delete":"\#(names)/members/t_alice"}"#], [guest, #"{"delete":"\#(names)/teams/t"}"#],
+      [#"{"delete":"\#(documents)/members/t_alice"}"#], [guest, #"{"delete":"\#(documents)/teams/t"}"#],
     ].map { RuleAttack(kind: "lookup", method: "POST", target: "\(root):commit", body: commit($0)) }
   }()
 
-  /// Queries and counts whose filters do not prove what the rules demand.
+  /// Queries and counts whose filters do not prove the conditions of the rules.
   private static let lists: [RuleAttack] = {
     let yes = #"{"booleanValue":true}"#
     let no = #"{"booleanValue":false}"#
     let isPublic = equal("public", yes)
-    func all(_ filters: [String], _ op: String) -> String {
+    func composite(_ filters: [String], _ op: String) -> String {
       #"{"compositeFilter":{"op":"\#(op)","filters":[\#(filters.joined(separator: ","))]}}"#
     }
     let eve = #"{"stringValue":"eve"}"#
     let alice = #"{"stringValue":"alice"}"#
-    let private_ = #"{"referenceValue":"\#(names)/posts/private"}"#
+    let privatePost = #"{"referenceValue":"\#(documents)/posts/private"}"#
     let queries = [
       query("posts"), query("posts", equal("public", no)), query("posts", equal("public", yes, "NOT_EQUAL")),
       query("posts", equal("public", no, "NOT_EQUAL")), query("posts", equal("public", no, "GREATER_THAN")),
@@ -250,11 +250,11 @@ struct RuleAttack: CustomStringConvertible {
       query("posts", equal("public", #"{"arrayValue":{"values":[\#(yes),\#(no)]}}"#, "IN")),
       query("posts", equal("public", #"{"arrayValue":{"values":[\#(no)]}}"#, "NOT_IN")),
       query("posts", #"{"unaryFilter":{"field":{"fieldPath":"public"},"op":"IS_NOT_NULL"}}"#),
-      query("posts", all([isPublic, equal("public", no)], "OR")),
-      query("posts", all([isPublic, equal("owner", eve)], "OR")),
-      query("posts", all([equal("owner", alice), equal("likes", #"{"integerValue":"0"}"#)], "AND")),
-      query("posts", equal("owner", eve)), query("posts", equal("__name__", private_)),
-      query("posts", equal("__name__", private_, "GREATER_THAN_OR_EQUAL")),
+      query("posts", composite([isPublic, equal("public", no)], "OR")),
+      query("posts", composite([isPublic, equal("owner", eve)], "OR")),
+      query("posts", composite([equal("owner", alice), equal("likes", #"{"integerValue":"0"}"#)], "AND")),
+      query("posts", equal("owner", eve)), query("posts", equal("__name__", privatePost)),
+      query("posts", equal("__name__", privatePost, "GREATER_THAN_OR_EQUAL")),
       query("posts", equal("publi", yes)), query("posts", equal("public.x", yes)),
       query("posts", equal("public", #"{"stringValue":"true"}"#)),
       query("posts", equal("public", #"{"integerValue":"1"}"#)),
@@ -268,7 +268,8 @@ struct RuleAttack: CustomStringConvertible {
       query("inbox", equal("to", #"{"arrayValue":{"values":[\#(eve),\#(alice)]}}"#, "IN"), #""limit":1"#),
       query(
         "inbox",
-        all([equal("to", eve, "GREATER_THAN_OR_EQUAL"), equal("to", eve, "LESS_THAN_OR_EQUAL")], "AND"),
+        composite(
+          [equal("to", eve, "GREATER_THAN_OR_EQUAL"), equal("to", eve, "LESS_THAN_OR_EQUAL")], "AND"),
         #""limit":1"#),
       query("users"), query("teams"), query("members", equal("uid", eve)), query("locked"),
     ]
@@ -300,7 +301,7 @@ struct RuleAttack: CustomStringConvertible {
     }
   }
 
-  /// Operations of administrators.
+  /// Operations that only administrators may use.
   private static let administration: [RuleAttack] =
     [
       (":listCollectionIds", "{}"), ("/posts/private:listCollectionIds", "{}"),
@@ -326,7 +327,7 @@ struct RuleAttack: CustomStringConvertible {
 
   /// Reads at past times, and reads of several documents. `TIME` is a time at which `posts/private` was public.
   private static let consistency: [RuleAttack] = {
-    let names = ["open", "private"].map { "\"\(RuleAttack.names)/posts/\($0)\"" }
+    let names = ["open", "private"].map { "\"\(RuleAttack.documents)/posts/\($0)\"" }
     return [
       RuleAttack(kind: "read time", method: "GET", target: "\(root)/posts/private?readTime=TIME"),
       RuleAttack(kind: "read time", method: "GET", target: "\(root)/users/alice?readTime=TIME"),
@@ -357,7 +358,7 @@ struct RuleAttack: CustomStringConvertible {
     RuleAttack(kind: "transaction", method: "GET", target: "\(root)/users/alice?transaction=TRANSACTION"),
     RuleAttack(
       kind: "transaction", method: "POST", target: "\(root):batchGet",
-      body: #"{"documents":["\#(names)/users/alice"],"transaction":"TRANSACTION"}"#),
+      body: #"{"documents":["\#(documents)/users/alice"],"transaction":"TRANSACTION"}"#),
     RuleAttack(
       kind: "transaction", method: "POST", target: "\(root):runQuery",
       body: #"{"structuredQuery":{"from":[{"collectionId":"users"}]},"transaction":"TRANSACTION"}"#),
@@ -366,7 +367,7 @@ struct RuleAttack: CustomStringConvertible {
       body: #"{"structuredQuery":{"from":[{"collectionId":"users"}]},"newTransaction":{"readWrite":{}}}"#),
     RuleAttack(
       kind: "transaction", method: "POST", target: "\(root):commit",
-      body: #"{"writes":[{"delete":"\#(names)/users/alice"}],"transaction":"TRANSACTION"}"#),
+      body: #"{"writes":[{"delete":"\#(documents)/users/alice"}],"transaction":"TRANSACTION"}"#),
     RuleAttack(
       kind: "transaction", method: "POST", target: "\(root):commit",
       body:

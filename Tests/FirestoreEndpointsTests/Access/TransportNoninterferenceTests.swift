@@ -1,5 +1,5 @@
-// Denied data has no influence on any transport: two servers hold the same permitted documents and different denied ones. A
-// policy denies by path and at random. Every response over gRPC, REST and WebChannel, and every listener's result, must be
+// Tests that denied data has no influence on any transport. Two servers store the same permitted documents and different
+// denied ones. A policy denies by path and at random. Every response over gRPC, REST and WebChannel, and every listener's result, must be
 // the same from both servers, and no byte may show a denied document.
 //
 // HEARTH_ACCESS_PROGRAMS sets the number of programs, HEARTH_SEED the first seed; `make access` is the long run.
@@ -21,10 +21,10 @@ import Testing
 @Suite("Denied data has no influence on any transport", .timeLimit(.minutes(30)))
 struct TransportNoninterferenceTests {
   private static let environment = ProcessInfo.processInfo.environment
-  private static let count =
+  private static let programCount =
     environment["HEARTH_ACCESS_PROGRAMS"].flatMap(UInt64.init).map { max(1, $0 / 4) } ?? 12
   private static let seed = environment["HEARTH_SEED"].flatMap(UInt64.init) ?? 1
-  /// Part of every denied name and value.
+  /// The text by which responses are searched for denied documents. Each denied document has a field with this name.
   private static let marker = "zebra"
 
   /// Denies operations on the collection `d`, and a sixth of all others by a hash of the operation.
@@ -41,7 +41,7 @@ struct TransportNoninterferenceTests {
   @Test("responses over gRPC, REST and WebChannel do not depend on denied documents")
   func programs() async throws {
     var (decisions, responses, permitted) = (0, 0, 0)
-    for seed in Self.seed..<Self.seed + Self.count {
+    for seed in Self.seed..<Self.seed + Self.programCount {
       let policies = (0..<2).map { _ in Self.policy(seed: seed) }
       try await FirestoreTestPort.with(store: try MemoryStore(), policy: policies[0]) { first in
         try await FirestoreTestPort.with(store: try MemoryStore(), policy: policies[1]) { second in
@@ -53,7 +53,7 @@ struct TransportNoninterferenceTests {
       for policy in policies { decisions += policy.operations.withLock { $0.count } }
     }
     print(
-      "access: \(Self.count) programs over gRPC, REST and WebChannel, \(decisions) decisions, "
+      "access: \(Self.programCount) programs over gRPC, REST and WebChannel, \(decisions) decisions, "
         + "\(responses) responses, \(permitted) permitted")
     #expect(permitted > 0 && permitted < responses)
   }
@@ -83,7 +83,7 @@ struct TransportNoninterferenceTests {
         outcomes, "seed \(seed), step \(step), \(overGRPC ? "gRPC" : "REST"): \(request)", sent: "\(request)")
       if !outcomes[0].contains("ermission") { permitted += 1 }
       if step % 4 == 0 {
-        let path = program.document()
+        let path = program.documentPath()
         for listener in listeners { try await listener.add(Int32(2 * step + 2), documents: [path]) }
       }
       if step % 4 == 1 {
@@ -94,12 +94,12 @@ struct TransportNoninterferenceTests {
         for listener in listeners { try await listener.add(target) }
       }
       if step % 8 == 2 {
-        let path = program.document()
-        let texts = try await ports.async { try await listened(path, on: $0) }
+        let path = program.documentPath()
+        let texts = try await ports.async { try await listenMessages(path, on: $0) }
         expectEqual(texts, "seed \(seed), step \(step), WebChannel: \(path)")
       }
     }
-    try await finish(listeners, on: ports, seed)
+    try await expectEqualListeners(listeners, on: ports, seed)
     return (steps, permitted)
   }
 
@@ -141,14 +141,14 @@ struct TransportNoninterferenceTests {
     }
   }
 
-  /// Returns the messages of a listen over WebChannel until its target is current or removed.
-  private func listened(_ path: String, on port: FirestoreTestPort) async throws -> String {
+  /// Returns the messages of a Listen stream over WebChannel until its target is current or removed.
+  private func listenMessages(_ path: String, on port: FirestoreTestPort) async throws -> String {
     let (client, _) = try await WebChannelTestClient.handshake(
       port.port.port, "Listen", [WebChannelTestClient.listen(to: path, 2)], headers: "")
     let back = try await client.open(after: 0)
     var text = ""
     while let array = try await back.nextMessage() {
-      // The number of a message counts the noops before it, which depend on time alone.
+      // The number of a message is dropped: it counts earlier noops, which depend on time.
       text += array.text.drop { $0 != " " } + "\n"
       if array.text.contains("REMOVE") || array.text.contains("CURRENT") { break }
     }
@@ -156,9 +156,10 @@ struct TransportNoninterferenceTests {
     return TransportRequest.normalised(text)
   }
 
-  /// Waits until every listener has received all changes, and compares the documents that they hold.
-  private func finish(_ listeners: [ListenClient], on ports: [FirestoreTestPort], _ seed: UInt64) async throws
-  {
+  /// Waits until every listener has received all changes, and compares the listeners' documents.
+  private func expectEqualListeners(
+    _ listeners: [ListenClient], on ports: [FirestoreTestPort], _ seed: UInt64
+  ) async throws {
     var states: [String] = []
     for (listener, port) in zip(listeners, ports) {
       try await listener.add(1001, documents: ["probe/x"])
@@ -183,9 +184,9 @@ struct TransportNoninterferenceTests {
   }
 
   /// Checks that both outcomes are the same and show nothing of the denied documents, apart from names that the client sent.
-  private func expectEqual(_ outcomes: [String], _ place: String, sent: String = "") {
-    #expect(outcomes[0] == outcomes[1], "\(place)")
-    for outcome in outcomes { #expect(markedWords(outcome).isSubset(of: markedWords(sent)), "\(place)") }
+  private func expectEqual(_ outcomes: [String], _ context: String, sent: String = "") {
+    #expect(outcomes[0] == outcomes[1], "\(context)")
+    for outcome in outcomes { #expect(markedWords(outcome).isSubset(of: markedWords(sent)), "\(context)") }
   }
 
   /// The words of a text that contain the marker of denied documents.

@@ -1,5 +1,5 @@
-// Random requests of a client without credentials, for the tests of denied data over every transport. A request is one JSON
-// body, which is sent over REST as it is and over gRPC as the protobuf message that it describes.
+// Generates random requests of a client without credentials, for the tests of denied data over every transport. A request is
+// one JSON body. REST sends it unchanged, and gRPC sends the equivalent protobuf message.
 
 import FirestoreProtobuf
 import Foundation
@@ -18,10 +18,10 @@ struct TransportRequest {
   let method: Method
   /// The path below the database, for REST.
   let path: String
-  /// The members of the JSON body, without those that REST has in its path.
+  /// The members of the JSON body, without those that REST sends in its path or query.
   let members: String
-  /// The members that REST has in its path or query.
-  let addressed: String
+  /// The JSON members that REST sends in its path or query.
+  let pathMembers: String
 
   /// The status and the body of the response over REST.
   func outcome(overREST port: Int) async throws -> String {
@@ -34,7 +34,7 @@ struct TransportRequest {
 
   /// The status and the messages of the response over gRPC.
   func outcome(overGRPC client: GRPCTestClient) async throws -> String {
-    let json = "{\([addressed, members].filter { !$0.isEmpty }.joined(separator: ","))}"
+    let json = "{\([pathMembers, members].filter { !$0.isEmpty }.joined(separator: ","))}"
     func call<Request: Message, Response: Message>(
       _ name: String, _: Request.Type, _: Response.Type
     ) async throws -> String {
@@ -96,14 +96,14 @@ struct TransportProgram {
 
   init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
-  private static let names = FirestoreTestServer.documents
+  private static let documents = FirestoreTestServer.documents
 
   private mutating func pick<Element>(_ elements: [Element]) -> Element {
     elements[random.below(elements.count)]
   }
 
   /// The path of a document. Half of the documents are denied, and each server lacks half of these.
-  mutating func document() -> String {
+  mutating func documentPath() -> String {
     pick([
       "c/a", "c/b", "c/missing", "e/a", "c/a/s/x", "d/d1", "d/d2", "d/zebra0", "d/zebra1", "d/d1/s/zebra0",
     ])
@@ -117,7 +117,7 @@ struct TransportProgram {
   }
 
   private mutating func write() -> String {
-    let name = "\(Self.names)/\(document())"
+    let name = "\(Self.documents)/\(documentPath())"
     let fields = #""fields":{"n":{"integerValue":"\#(random.below(5))"}}"#
     return switch random.below(5) {
     case 0: #"{"delete":"\#(name)"\#(precondition())}"#
@@ -141,7 +141,7 @@ struct TransportProgram {
     }
     if random.below(3) == 0 { query += #","orderBy":[{"field":{"fieldPath":"n"},"direction":"DESCENDING"}]"# }
     if random.below(5) == 0 {
-      let name = "\(Self.names)/\(document())"
+      let name = "\(Self.documents)/\(documentPath())"
       query +=
         #","orderBy":[{"field":{"fieldPath":"__name__"}}],"startAt":{"values":[{"referenceValue":"\#(name)"}]}"#
     }
@@ -153,52 +153,53 @@ struct TransportProgram {
 
   /// A random request.
   mutating func request() -> TransportRequest {
-    let parent = #""parent":"\#(Self.names)""#
+    let parent = #""parent":"\#(Self.documents)""#
     let database = #""database":"\#(FirestoreTestServer.database)""#
     let explain = random.below(6) == 0 ? #","explainOptions":{"analyze":true}"# : ""
     let method = pick(TransportRequest.Method.allCases)
     switch method {
     case .get:
-      let path = document()
+      let path = documentPath()
       return .init(
-        method: method, path: "/\(path)", members: "", addressed: #""name":"\#(Self.names)/\#(path)""#)
+        method: method, path: "/\(path)", members: "", pathMembers: #""name":"\#(Self.documents)/\#(path)""#)
     case .batchGet:
-      let found = (0..<1 + random.below(3)).map { _ in #""\#(Self.names)/\#(document())""# }
-      let new = random.below(3) == 0 ? #","newTransaction":{"readWrite":{}}"# : ""
+      let names = (0..<1 + random.below(3)).map { _ in #""\#(Self.documents)/\#(documentPath())""# }
+      let newTransaction = random.below(3) == 0 ? #","newTransaction":{"readWrite":{}}"# : ""
       return .init(
-        method: method, path: ":batchGet", members: #""documents":[\#(found.joined(separator: ","))]\#(new)"#,
-        addressed: database)
+        method: method, path: ":batchGet",
+        members: #""documents":[\#(names.joined(separator: ","))]\#(newTransaction)"#,
+        pathMembers: database)
     case .runQuery:
       return .init(
         method: method, path: ":runQuery", members: #""structuredQuery":\#(query())\#(explain)"#,
-        addressed: parent)
+        pathMembers: parent)
     case .aggregate:
       let members =
         #""structuredAggregationQuery":{"structuredQuery":\#(query()),"#
         + #""aggregations":[\#(pick([#"{"alias":"n","count":{}}"#, #"{"alias":"s","sum":{"field":{"fieldPath":"n"}}}"#]))]}"#
       return .init(
-        method: method, path: ":runAggregationQuery", members: members + explain, addressed: parent)
+        method: method, path: ":runAggregationQuery", members: members + explain, pathMembers: parent)
     case .list:
       let (collection, size) = (pick(["c", "d", "e"]), random.below(3))
       let missing = random.below(4) == 0
       return .init(
         method: method, path: "/\(collection)?pageSize=\(size)\(missing ? "&showMissing=true" : "")",
         members: "",
-        addressed: parent + #","collectionId":"\#(collection)","pageSize":\#(size)"#
+        pathMembers: parent + #","collectionId":"\#(collection)","pageSize":\#(size)"#
           + (missing ? #","showMissing":true"# : ""))
     case .commit, .batchWrite:
       let writes = (0..<1 + random.below(2)).map { _ in write() }.joined(separator: ",")
       return .init(
         method: method, path: method == .commit ? ":commit" : ":batchWrite",
         members: #""writes":[\#(writes)]"#,
-        addressed: database)
+        pathMembers: database)
     case .listCollections:
-      return .init(method: method, path: ":listCollectionIds", members: "", addressed: parent)
+      return .init(method: method, path: ":listCollectionIds", members: "", pathMembers: parent)
     case .partition:
       let group = #"{"from":[{"collectionId":"\#(pick(["c", "d"]))","allDescendants":true}]}"#
       return .init(
         method: method, path: ":partitionQuery",
-        members: #""structuredQuery":\#(group),"partitionCount":"3""#, addressed: parent)
+        members: #""structuredQuery":\#(group),"partitionCount":"3""#, pathMembers: parent)
     }
   }
 }

@@ -49,13 +49,13 @@ struct AggregationMethodTests {
 
       var bounded = request("c")
       bounded.structuredAggregationQuery.aggregations = [.with { $0.count.upTo = .init(3) }]
-      let few: [Response] = try await client.stream("RunAggregationQuery", bounded)
-      #expect(few.first?.result.aggregateFields == ["field_1": .int(3)])
+      let atMostThree: [Response] = try await client.stream("RunAggregationQuery", bounded)
+      #expect(atMostThree.first?.result.aggregateFields == ["field_1": .int(3)])
     }
   }
 
   @Test(
-    "The token of a transaction that the call begins arrives before the result; a past read time counts the past state"
+    "The token of a transaction that the call begins arrives before the result; a past read time selects the past state"
   )
   func consistency() async throws {
     try await FirestoreTestServer.with { client in
@@ -67,16 +67,16 @@ struct AggregationMethodTests {
       #expect(before.first?.result.aggregateFields["many"] == .int(1))
       #expect(before.first?.readTime == first.commitTime)
 
-      var beginning = request("c")
-      beginning.newTransaction.readOnly = .init()
-      let responses: [Response] = try await client.stream("RunAggregationQuery", beginning)
+      var beginRequest = request("c")
+      beginRequest.newTransaction.readOnly = .init()
+      let responses: [Response] = try await client.stream("RunAggregationQuery", beginRequest)
       #expect(responses.count == 2)
       #expect(responses.first?.transaction.isEmpty == false && responses.first?.hasResult == false)
       #expect(responses.last?.result.aggregateFields["many"] == .int(2))
       try await client.commit([.set("c/c", ["n": .int(3)])])
-      var inside = request("c")
-      inside.transaction = try #require(responses.first?.transaction)
-      let again: [Response] = try await client.stream("RunAggregationQuery", inside)
+      var inTransaction = request("c")
+      inTransaction.transaction = try #require(responses.first?.transaction)
+      let again: [Response] = try await client.stream("RunAggregationQuery", inTransaction)
       #expect(again.first?.result.aggregateFields["many"] == .int(2))
     }
   }
@@ -90,20 +90,22 @@ struct AggregationMethodTests {
           return nil
         } catch { return error as? GRPCStatus }
       }
-      var none = request("c")
-      none.structuredAggregationQuery.aggregations = []
-      #expect(await rejection(none) == GRPCStatus(.invalidArgument, "Aggregations can not be empty."))
-      var double = request("c")
-      for index in 0..<2 { double.structuredAggregationQuery.aggregations[index].alias = "x" }
+      var withoutAggregations = request("c")
+      withoutAggregations.structuredAggregationQuery.aggregations = []
       #expect(
-        await rejection(double)
+        await rejection(withoutAggregations) == GRPCStatus(.invalidArgument, "Aggregations can not be empty.")
+      )
+      var duplicated = request("c")
+      for index in 0..<2 { duplicated.structuredAggregationQuery.aggregations[index].alias = "x" }
+      #expect(
+        await rejection(duplicated)
           == GRPCStatus(.invalidArgument, "Aggregation aliases contain duplicate alias: x."))
-      var nameless = request("c")
-      nameless.structuredAggregationQuery.aggregations = [.init()]
-      #expect(await rejection(nameless)?.code == .invalidArgument)
-      var queryless = request("c")
-      queryless.structuredAggregationQuery.clearQueryType()
-      #expect(await rejection(queryless)?.code == .invalidArgument)
+      var withoutOperator = request("c")
+      withoutOperator.structuredAggregationQuery.aggregations = [.init()]
+      #expect(await rejection(withoutOperator)?.code == .invalidArgument)
+      var withoutQuery = request("c")
+      withoutQuery.structuredAggregationQuery.clearQueryType()
+      #expect(await rejection(withoutQuery)?.code == .invalidArgument)
       #expect(await rejection(Request.with { $0.parent = "nonsense" })?.code == .invalidArgument)
     }
   }

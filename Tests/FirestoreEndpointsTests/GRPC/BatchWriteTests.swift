@@ -11,7 +11,7 @@ import Testing
 
 @Suite("BatchWrite over gRPC", .timeLimit(.minutes(10)))
 struct BatchWriteTests {
-  private func batch(
+  private func batchWrite(
     _ client: GRPCTestClient, _ writes: [Proto.Write]
   ) async throws -> Google_Firestore_V1_BatchWriteResponse {
     var request = Google_Firestore_V1_BatchWriteRequest()
@@ -33,14 +33,14 @@ struct BatchWriteTests {
           $0.increment = .int(5)
         }
       ]
-      var elsewhere = Proto.Write()
-      elsewhere.delete = "projects/demo-test/databases/other/documents/c/d"
-      let response = try await batch(
+      var otherDatabase = Proto.Write()
+      otherDatabase.delete = "projects/demo-test/databases/other/documents/c/d"
+      let response = try await batchWrite(
         client,
         [
           .set("c/new", ["n": .int(2)]), Proto.Write.set("c/there", [:]).requiring(exists: false),
           Proto.Write.set("c/missing", [:]).requiring(exists: true), .delete("c/none"), increment,
-          .set("c/bad", ["__reserved__": .int(1)]), elsewhere, .set("c/last", ["n": .int(3)]),
+          .set("c/bad", ["__reserved__": .int(1)]), otherDatabase, .set("c/last", ["n": .int(3)]),
         ])
       #expect(response.status.map(\.code) == [0, 6, 5, 0, 0, 3, 3, 0])
       #expect(response.status[1].message.hasPrefix("Document already exists: "))
@@ -57,11 +57,12 @@ struct BatchWriteTests {
   }
 
   @Test(
-    "A request that names a document twice is rejected before any write; two Unicode forms are two documents")
+    "A request that names a document twice is rejected before any write; two Unicode forms of a name are two documents"
+  )
   func sameDocument() async throws {
     try await FirestoreTestServer.with { client in
       do {
-        _ = try await batch(client, [.set("c/a", [:]), .set("c/b", [:]), .delete("c/a")])
+        _ = try await batchWrite(client, [.set("c/a", [:]), .set("c/b", [:]), .delete("c/a")])
         Issue.record("a document was written twice")
       } catch let status as GRPCStatus {
         #expect(status.code == .invalidArgument)
@@ -69,26 +70,26 @@ struct BatchWriteTests {
           status.message == "the same document cannot be written more than once in a single request")
       }
       await #expect(throws: GRPCStatus.self) { try await client.get("c/b") }
-      let response = try await batch(client, [.set("c/\u{E9}", [:]), .set("c/e\u{301}", [:])])
+      let response = try await batchWrite(client, [.set("c/\u{E9}", [:]), .set("c/e\u{301}", [:])])
       #expect(response.status.map(\.code) == [0, 0])
-      #expect(try await batch(client, []).writeResults.isEmpty)
+      #expect(try await batchWrite(client, []).writeResults.isEmpty)
     }
   }
 
   @Test("Hundreds of writes are committed, and only the write to a locked document fails")
   func lockedDocument() async throws {
-    try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 200_000) { running in
+    try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 200_000) { server in
       var read = Google_Firestore_V1_BatchGetDocumentsRequest()
       read.database = FirestoreTestServer.database
       read.documents = ["\(FirestoreTestServer.documents)/c/d250"]
       read.newTransaction.readWrite = .init()
-      let _: [Google_Firestore_V1_BatchGetDocumentsResponse] = try await running.client.stream(
+      let _: [Google_Firestore_V1_BatchGetDocumentsResponse] = try await server.client.stream(
         "BatchGetDocuments", read)
-      let response = try await batch(
-        running.client, (0..<500).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })
+      let response = try await batchWrite(
+        server.client, (0..<500).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })
       #expect(response.status.enumerated().filter { $0.element.code != 0 }.map(\.offset) == [250])
       #expect(response.status[250].code == 10)
-      #expect(try await running.client.query(.collection("c")).count { $0.hasDocument } == 499)
+      #expect(try await server.client.query(.collection("c")).count { $0.hasDocument } == 499)
     }
   }
 }

@@ -109,11 +109,11 @@ struct CompressedMessageTests {
     var limits = PortLimits()
     limits.http2.maximumMessageSize = 4 << 20
     try await withEcho(limits) { client in
-      let fits = [UInt8](repeating: 0, count: 4 << 20)
-      #expect(try await status(client, TestCompressor.compress(fits)) == .ok)
+      let largest = [UInt8](repeating: 0, count: 4 << 20)
+      #expect(try await status(client, TestCompressor.compress(largest)) == .ok)
       for bomb in [
         TestCompressor.bomb((4 << 20) + 1), TestCompressor.bomb(256 << 20),
-        TestCompressor.compress(fits) + TestCompressor.bomb(1),
+        TestCompressor.compress(largest) + TestCompressor.bomb(1),
       ] {
         let rejected = try await status(client, bomb)
         #expect(rejected == GRPCStatus(.invalidArgument, "Too many bytes"))
@@ -192,11 +192,11 @@ struct CompressedMessageTests {
         try? await late.send(raw: framed(noise), endStream: true)
         #expect(try await late.status().code == .deadlineExceeded)
         #expect(try await eventually { limits.memory.used < 1 << 20 })
-        let closing = try await GRPCTestClient.connect(port: try #require(client.channel.remoteAddress?.port))
-        let abandoned = try await open(closing, "Echo")
+        let other = try await GRPCTestClient.connect(port: try #require(client.channel.remoteAddress?.port))
+        let abandoned = try await open(other, "Echo")
         try await abandoned.send(raw: framed(noise), endStream: true)
         #expect(try await eventually { limits.memory.used > 1_900_000 })
-        await closing.close()
+        await other.close()
         #expect(try await eventually { limits.memory.used < 1 << 20 })
         busy.free()
         #expect(try await status(client, noise) == .ok)
@@ -237,7 +237,7 @@ struct CompressedMessageTests {
         let rejected = try await status(client, message)
         #expect(rejected.code == .internal, "\(rejected)")
       }
-      #expect(try await status(client, complete + complete) == .ok, "one gzip may follow another")
+      #expect(try await status(client, complete + complete) == .ok, "several gzip streams are one message")
       #expect(try await status(client, complete) == .ok)
     }
   }

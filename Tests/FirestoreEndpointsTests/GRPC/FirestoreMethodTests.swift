@@ -183,11 +183,11 @@ struct FirestoreMethodTests {
           Google_Firestore_V1_ExecutePipelineRequest.with { $0.database = database }, endStream: true)
         return try await call.status()
       }
-      let edition = GRPCStatus(
+      let editionError = GRPCStatus(
         .invalidArgument, "ExecutePipeline requires the Database Edition to be `enterprise`.")
-      #expect(try await rejection(FirestoreTestServer.database) == edition)
-      let unnamed = try await rejection("nonsense")
-      #expect(unnamed.code == .invalidArgument && unnamed.message != edition.message)
+      #expect(try await rejection(FirestoreTestServer.database) == editionError)
+      let invalidName = try await rejection("nonsense")
+      #expect(invalidName.code == .invalidArgument && invalidName.message != editionError.message)
     }
   }
 

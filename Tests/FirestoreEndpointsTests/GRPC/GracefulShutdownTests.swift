@@ -15,7 +15,7 @@ import Testing
 struct GracefulShutdownTests {
   private typealias Code = FrameConnection.Code
 
-  /// Drains a port that has one connection.
+  /// Runs `begin` on a port with one connection, drains the port, and runs `body` during the drain.
   private func drain(
     _ begin: (EchoPort, FrameConnection) async throws -> Void,
     _ body: (EchoPort, FrameConnection) async throws -> Void
@@ -49,7 +49,7 @@ struct GracefulShutdownTests {
   }
 
   @Test(
-    "Calls in flight at the first GOAWAY, and calls sent before it arrives, are served; the last GOAWAY names the last"
+    "Calls in flight at the first GOAWAY, and calls sent before it arrives, are served; the last GOAWAY names the last call"
   )
   func callsInFlight() async throws {
     try await drain { _, client in

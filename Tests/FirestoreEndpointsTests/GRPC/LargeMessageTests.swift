@@ -1,5 +1,5 @@
-// Tests messages above the size limit. They are rejected with the usual error at any size, and no byte of
-// them is kept. On a stream the error follows the responses to earlier messages.
+// Tests messages above the size limit. They are rejected with the usual error at any size, and the server
+// does not keep their bytes. On a stream the error follows the responses to earlier messages.
 
 import FirestoreProtobuf
 import Foundation
@@ -22,7 +22,7 @@ struct LargeMessageTests {
   private static let errorText = "Request payload size exceeds the limit: 10485760 bytes."
 
   /// A large message of zeros, or its compressed form.
-  struct Large: Sendable, CustomTestStringConvertible {
+  struct LargeMessage: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var bytes: ByteBuffer
     /// The part of the error message that reports the size; empty if the size is unknown.
@@ -52,14 +52,15 @@ struct LargeMessageTests {
   }
 
   static let sizes = [
-    Large(of: (10 << 20) + 1), Large(of: (17 << 20) + 1), Large(of: 40 << 20),
-    Large(compressed: (10 << 20) + 1),
-    Large(compressed: (17 << 20) + 1), Large(compressed: 256 << 20), Large(compressed: 1, tail: 18 << 20),
+    LargeMessage(of: (10 << 20) + 1), LargeMessage(of: (17 << 20) + 1), LargeMessage(of: 40 << 20),
+    LargeMessage(compressed: (10 << 20) + 1),
+    LargeMessage(compressed: (17 << 20) + 1), LargeMessage(compressed: 256 << 20),
+    LargeMessage(compressed: 1, tail: 18 << 20),
   ]
 
   private let gzipMetadata = [("grpc-encoding", "gzip")]
 
-  private func handshake(_ client: GRPCTestClient) async throws -> GRPCTestCall {
+  private func openWriteStream(_ client: GRPCTestClient) async throws -> GRPCTestCall {
     let call = try await client.open("Write", metadata: gzipMetadata)
     try await call.send(Request.with { $0.database = FirestoreTestServer.database })
     let _: Response = try await call.message()
@@ -67,7 +68,7 @@ struct LargeMessageTests {
   }
 
   private func expectRejection(
-    _ status: GRPCStatus, of large: Large, _ location: SourceLocation = #_sourceLocation
+    _ status: GRPCStatus, of large: LargeMessage, _ location: SourceLocation = #_sourceLocation
   ) {
     #expect(
       status == GRPCStatus(.invalidArgument, Self.errorText + large.size), "\(large.testDescription)",
@@ -75,7 +76,7 @@ struct LargeMessageTests {
   }
 
   @Test("A call with one large request is INVALID_ARGUMENT, with the text of REST", arguments: sizes)
-  func calls(large: Large) async throws {
+  func calls(large: LargeMessage) async throws {
     try await FirestoreTestServer.serving { server in
       for method in ["Commit", "RunQuery", "GetDocument"] {
         let call = try await server.client.open(method, metadata: gzipMetadata)
@@ -90,14 +91,14 @@ struct LargeMessageTests {
   @Test(
     "A large message ends a Write stream after earlier messages are answered; later messages are dropped",
     arguments: sizes)
-  func writes(large: Large) async throws {
+  func writes(large: LargeMessage) async throws {
     var limits = PortLimits()
     limits.memory = MemoryBudget(limit: 1 << 30)
     try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 50_000_000, limits: limits) {
-      running in
-      let client = running.client
+      server in
+      let client = server.client
       let transaction = try await client.lock("w/locked")
-      let call = try await handshake(client)
+      let call = try await openWriteStream(client)
       try await call.send(Request.with { $0.writes = [.set("w/locked", ["n": .int(1)])] })
       // An earlier message waits for a lock. Meanwhile the server receives the entire large message.
       try await call.send(raw: large.bytes)
@@ -106,7 +107,7 @@ struct LargeMessageTests {
         try await call.send(raw: ByteBuffer(repeating: 0, count: 8 << 20))
         #expect(limits.memory.used < 1 << 20)
       }
-      let other = try await handshake(client)
+      let other = try await openWriteStream(client)
       let text = Proto.Value.text(String(repeating: "x", count: 700_000))
       try await other.send(
         Request.with { $0.writes = [.set("w/other", ["t": text]), .set("w/another", ["t": text])] })
@@ -122,7 +123,7 @@ struct LargeMessageTests {
   }
 
   @Test("A large message ends a Listen stream", arguments: sizes)
-  func listens(large: Large) async throws {
+  func listens(large: LargeMessage) async throws {
     try await FirestoreTestServer.with { client in
       let call = try await client.open("Listen", metadata: gzipMetadata)
       try? await call.send(raw: large.bytes)

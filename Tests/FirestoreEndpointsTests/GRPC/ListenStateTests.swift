@@ -27,7 +27,7 @@ struct ListenStateTests {
       try await port.write((0..<10).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })
       let first = try await ListenClient(port.client)
       try await first.add(2, .collection("c"))
-      let known = try await first.snapshot { $0.targets[2]?.count == 10 }
+      let previous = try await first.snapshot { $0.targets[2]?.count == 10 }
       let token = try #require(first.targets[2]?.resumeToken)
       try await first.call.reset()
       try await port.write([.delete("c/d3"), .set("c/d4", ["n": .int(44)])])
@@ -36,7 +36,7 @@ struct ListenStateTests {
       try await port.advance(minutes: 29)
       let early = try await ListenClient(port.client)
       try await early.add(2, .collection("c"), resuming: token, expected: 10)
-      early.assume(known.targets[2] ?? [:], for: 2)
+      early.assume(previous.targets[2] ?? [:], for: 2)
       let resumed = try await early.snapshot()
       #expect(resumed.targets[2]?.count == 9 && resumed.targets[2]?["c/d4"] == 44)
       #expect(!early.kinds.contains("reset") && early.filters.isEmpty)
@@ -46,7 +46,7 @@ struct ListenStateTests {
         try await port.advance(minutes: minutes)
         let late = try await ListenClient(port.client)
         try await late.add(2, .collection("c"), resuming: token, expected: 10)
-        late.assume(known.targets[2] ?? [:], for: 2)
+        late.assume(previous.targets[2] ?? [:], for: 2)
         let restarted = try await late.snapshot()
         #expect(restarted.targets[2] == resumed.targets[2])
         #expect(late.kinds.first == "reset")
@@ -88,7 +88,7 @@ struct ListenStateTests {
   func targetsAfterRestart() async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
-    var known: ListenClient.Snapshot?
+    var previous: ListenClient.Snapshot?
     var token = Data()
     var limited = Google_Firestore_V1_StructuredQuery.collection("c")
     limited.orderBy = [
@@ -110,12 +110,12 @@ struct ListenStateTests {
       try await add(listen, resuming: nil)
       let snapshot = try await listen.snapshot { $0.targets[6]?.count == 1 && $0.targets[4]?.count == 2 }
       #expect(snapshot.targets[4] == ["c/d2": 2, "c/d3": 3])
-      known = snapshot
+      previous = snapshot
       token = try #require(listen.targets[6]?.resumeToken)
       try await listen.call.reset()
       try await client.commit([.delete("c/d3"), .set("c/d9", ["n": .int(9)])])
     }
-    let before = try #require(known)
+    let before = try #require(previous)
     try await FirestoreTestServer.with(.directory(directory)) { client in
       let listen = try await ListenClient(client)
       try await add(listen, resuming: token)
@@ -144,9 +144,9 @@ struct ListenStateTests {
       try await port.write([
         .set("access/open", ["on": .int(1)]), .set("c/a", ["n": .int(1)]), .set("c/b", ["n": .int(1)]),
       ])
-      var positive = Google_Firestore_V1_StructuredQuery.collection("c", where: "n", is: .int(1))
-      positive.limit = .with { $0.value = 10 }
-      for query in [.collection("c", where: "n", is: .int(1)), positive] {
+      var limited = Google_Firestore_V1_StructuredQuery.collection("c", where: "n", is: .int(1))
+      limited.limit = .with { $0.value = 10 }
+      for query in [.collection("c", where: "n", is: .int(1)), limited] {
         try await port.write([.set("c/a", ["n": .int(1)]), .set("c/b", ["n": .int(1)])])
         let listen = try await ListenClient(port.client)
         try await listen.add(2, query)
@@ -334,7 +334,7 @@ struct ListenStateTests {
         }
         return request
       }
-      for (count, words) in [
+      for (count, expectedText) in [
         (101, "more than 100 filters"), (50_000, "more than 100 filters"), (100, "'IN' requires"),
       ] {
         do {
@@ -342,10 +342,10 @@ struct ListenStateTests {
           Issue.record("\(count) filters are accepted")
         } catch let status as GRPCStatus {
           #expect(status.code == .invalidArgument)
-          #expect(status.message.contains(words), "\(status.message)")
+          #expect(status.message.contains(expectedText), "\(status.message)")
         }
       }
-      // A composite filter without parts matches every document, and is still evaluated for each.
+      // A composite filter without parts matches every document, and the server still evaluates it for each document.
       var request = query(0)
       let empty = Google_Firestore_V1_StructuredQuery.Filter.with { $0.compositeFilter.op = .and }
       request.structuredQuery.where.compositeFilter.filters = .init(repeating: empty, count: 100_000)
@@ -359,7 +359,8 @@ struct ListenStateTests {
   }
 }
 
-/// A policy that allows everything while `access/open` does, and that depends on this document.
+/// A policy that allows everything while the field `on` of the document `access/open` is 1. Its decisions depend on this
+/// document.
 private struct SwitchPolicy: AccessPolicy {
   func decide(
     _ principal: Principal, _ operation: FirestoreOperation, view: any DocumentView

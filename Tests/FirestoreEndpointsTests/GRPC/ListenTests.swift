@@ -117,9 +117,9 @@ struct ListenTests {
       try await listen.add(6, badQuery)
       #expect(try await listen.removal(of: 6).code == 3)
 
-      var nothing = Google_Firestore_V1_Target()
-      nothing.targetID = 8
-      try await listen.add(nothing)
+      var emptyTarget = Google_Firestore_V1_Target()
+      emptyTarget.targetID = 8
+      try await listen.add(emptyTarget)
       #expect(try await listen.removal(of: 8).code == 12)
 
       try await client.commit([.set("c/b", ["n": .int(2)])])
@@ -133,16 +133,16 @@ struct ListenTests {
       try await client.commit((0..<10).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })
       let first = try await ListenClient(client)
       try await first.add(2, .collection("c"))
-      let known = try await first.snapshot { $0.targets[2]?.count == 10 }
+      let previous = try await first.snapshot { $0.targets[2]?.count == 10 }
       let token = try #require(first.targets[2]?.resumeToken)
       try await first.call.reset()
 
       try await client.commit([.set("c/d3", ["n": .int(33)]), .delete("c/d4"), .set("c/new", ["n": .int(7)])])
       let second = try await ListenClient(client)
       try await second.add(2, .collection("c"), resuming: token, expected: 10)
-      second.assume(known.targets[2] ?? [:], for: 2)
+      second.assume(previous.targets[2] ?? [:], for: 2)
       let resumed = try await second.snapshot()
-      var expected = known.targets[2] ?? [:]
+      var expected = previous.targets[2] ?? [:]
       expected["c/d3"] = 33
       expected["c/d4"] = nil
       expected["c/new"] = 7
@@ -156,19 +156,19 @@ struct ListenTests {
   func resumeAfterRestart() async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
-    var known: ListenClient.Snapshot?
+    var previous: ListenClient.Snapshot?
     var token = Data()
     try await FirestoreTestServer.with(.directory(directory)) { client in
       try await client.commit((0..<10).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })
       let listen = try await ListenClient(client)
       try await listen.add(2, .collection("c"))
       try await listen.add(4, documents: ["c/d1"])
-      known = try await listen.snapshot { $0.targets[2]?.count == 10 && $0.targets[4]?.count == 1 }
+      previous = try await listen.snapshot { $0.targets[2]?.count == 10 && $0.targets[4]?.count == 1 }
       token = try #require(listen.targets[2]?.resumeToken)
       // These writes commit after the token and before the restart.
       try await client.commit([.set("c/d1", ["n": .int(100)])])
     }
-    let before = try #require(known)
+    let before = try #require(previous)
     try await FirestoreTestServer.with(.directory(directory)) { client in
       try await client.commit([.delete("c/d2")])
       let listen = try await ListenClient(client)
@@ -204,11 +204,11 @@ struct ListenTests {
   @Test("A malformed request, an empty request or another database ends the stream with INVALID_ARGUMENT")
   func malformedRequests() async throws {
     try await FirestoreTestServer.with { client in
-      let garbage = try await client.open("Listen")
+      let malformed = try await client.open("Listen")
       var bytes = ByteBuffer()
       bytes.writeGRPCMessage(bytes: [0xff, 0xff, 0xff])
-      try await garbage.send(raw: bytes)
-      #expect(try await garbage.status().code == .invalidArgument)
+      try await malformed.send(raw: bytes)
+      #expect(try await malformed.status().code == .invalidArgument)
 
       let empty = try await client.open("Listen")
       var request = Google_Firestore_V1_ListenRequest()
@@ -216,9 +216,9 @@ struct ListenTests {
       try await empty.send(request)
       #expect(try await empty.status().code == .invalidArgument)
 
-      let nameless = try await client.open("Listen")
-      try await nameless.send(Google_Firestore_V1_ListenRequest())
-      #expect(try await nameless.status().code == .invalidArgument)
+      let withoutDatabase = try await client.open("Listen")
+      try await withoutDatabase.send(Google_Firestore_V1_ListenRequest())
+      #expect(try await withoutDatabase.status().code == .invalidArgument)
 
       let other = try await ListenClient(client)
       try await other.add(2, .collection("c"))
@@ -232,11 +232,11 @@ struct ListenTests {
 
   @Test("Shutdown ends streams with UNAVAILABLE, never OK")
   func shutdown() async throws {
-    let running = try await FirestoreTestServer.start()
-    let listen = try await ListenClient(running.client)
+    let server = try await FirestoreTestServer.start()
+    let listen = try await ListenClient(server.client)
     try await listen.add(2, .collection("c"))
     _ = try await listen.snapshot()
-    async let stopped: Void = running.server.stop()
+    async let stopped: Void = server.server.stop()
     #expect(try await listen.call.status().code == .unavailable)
     await stopped
   }

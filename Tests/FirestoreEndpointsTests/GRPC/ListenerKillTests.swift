@@ -19,7 +19,7 @@ struct ListenerKillTests {
   private static let environment = ProcessInfo.processInfo.environment
   private static let kills = max(3, (environment["HEARTH_LISTENER_PROGRAMS"].flatMap { Int($0) } ?? 0) / 10)
   private static let seed = environment["HEARTH_SEED"].flatMap { UInt64($0) } ?? 1
-  private static let listeners = 3
+  private static let listenerCount = 3
 
   @Test("Every snapshot contains all queries' results at the snapshot's time, across kills and resumes")
   func kills() async throws {
@@ -28,39 +28,39 @@ struct ListenerKillTests {
     let port = try await KilledServer.freePort()
     let writer = HistoryWriter(port: port, seed: Self.seed)
     let isDone = NIOLockedValueBox(false)
-    let views = (0..<Self.listeners).map { _ in NIOLockedValueBox(ListenerLog()) }
-    let clients = views.map { log in
+    let logs = (0..<Self.listenerCount).map { _ in NIOLockedValueBox(ListenerLog()) }
+    let listenTasks = logs.map { log in
       Task { await Self.listen(port, log) { isDone.withLockedValue { $0 } } }
     }
     let writing = Task { await writer.run { isDone.withLockedValue { $0 } } }
     for round in 1...Self.kills {
       let server = try KilledServer(directory: directory, firestorePort: port)
       let commits = writer.commits + 30
-      let snapshots = views.map { log in log.withLockedValue { $0.snapshots.count } + 3 }
+      let snapshots = logs.map { log in log.withLockedValue { $0.snapshots.count } + 3 }
       try await Self.eventually("round \(round)") {
         writer.commits >= commits
-          && zip(views, snapshots).allSatisfy { log, count in
+          && zip(logs, snapshots).allSatisfy { log, count in
             log.withLockedValue { $0.snapshots.count } >= count
           }
       }
       await server.kill()
     }
-    let last = try KilledServer(directory: directory, firestorePort: port)
+    let finalServer = try KilledServer(directory: directory, firestorePort: port)
     let end = writer.commits + 5
     try await Self.eventually("the last writes") { writer.commits >= end }
     let time = writer.lastTime
     try await Self.eventually("all listeners have the last writes") {
-      views.allSatisfy { log in log.withLockedValue { ($0.snapshots.last?.readTime ?? 0) >= time } }
+      logs.allSatisfy { log in log.withLockedValue { ($0.snapshots.last?.readTime ?? 0) >= time } }
     }
     isDone.withLockedValue { $0 = true }
     await writing.value
-    for client in clients { client.cancel() }
-    await last.kill()
-    for client in clients { await client.value }
+    for task in listenTasks { task.cancel() }
+    await finalServer.kill()
+    for task in listenTasks { await task.value }
     let history = writer.history
     var resumes = 0
     var count = 0
-    for log in views.map({ $0.withLockedValue { $0 } }) {
+    for log in logs.map({ $0.withLockedValue { $0 } }) {
       #expect(log.violations == [])
       resumes += log.resumes
       count += log.snapshots.count
@@ -74,7 +74,7 @@ struct ListenerKillTests {
         }
       }
     }
-    #expect(resumes >= Self.listeners * Self.kills / 2)
+    #expect(resumes >= Self.listenerCount * Self.kills / 2)
     print(
       "listeners over kills: \(Self.kills) kills, \(writer.commits) writes, \(count) snapshots, \(resumes) resumes"
     )
@@ -117,22 +117,22 @@ struct ListenerKillTests {
   private static func listen(
     _ port: Int, _ log: NIOLockedValueBox<ListenerLog>, isDone: @Sendable () -> Bool
   ) async {
-    var known: [Int32: (documents: [String: Int64], token: Data)] = [:]
+    var previous: [Int32: (documents: [String: Int64], token: Data)] = [:]
     while !isDone(), !Task.isCancelled {
       do {
         let connection = try await GRPCTestClient.connect(port: port)
         do {
           let client = try await ListenClient(connection)
           for (id, query) in queries {
-            try await client.add(id, query, resuming: known[id]?.token)
-            if let known = known[id] { client.assume(known.documents, for: id) }
+            try await client.add(id, query, resuming: previous[id]?.token)
+            if let last = previous[id] { client.assume(last.documents, for: id) }
           }
-          if !known.isEmpty { log.withLockedValue { $0.resumes += 1 } }
+          if !previous.isEmpty { log.withLockedValue { $0.resumes += 1 } }
           while !isDone() {
             let snapshot = try await client.snapshot(within: .seconds(60))
             guard queries.keys.allSatisfy({ client.targets[$0]?.isCurrent == true }) else { continue }
             for (id, documents) in snapshot.targets {
-              known[id] = (documents, client.targets[id]?.resumeToken ?? Data())
+              previous[id] = (documents, client.targets[id]?.resumeToken ?? Data())
             }
             log.withLockedValue { $0.snapshots.append(snapshot) }
           }
@@ -201,12 +201,12 @@ private final class HistoryWriter: Sendable {
       guard let name = DocumentName(database: Lists.database, path: resource) else { return }
       let isDelete = random.below(4) == 0
       let fields: MapValue = ["n": .integer(number), "g": .integer(number % 3)]
-      var after = history.entries.last?.state ?? [:]
-      after[path] = isDelete ? nil : number
+      var newState = history.entries.last?.state ?? [:]
+      newState[path] = isDelete ? nil : number
       do {
         let time = try await lists.commit(
           [Write(isDelete ? .delete(name) : .update(name, fields: fields))], nil)
-        record(time, time, after)
+        record(time, time, newState)
       } catch {
         // The response is lost, or the server is down: the stored document shows whether the write
         // committed.
@@ -214,19 +214,19 @@ private final class HistoryWriter: Sendable {
         let value: Int64? = found.document.flatMap { document in
           if case .integer(let value)? = document.fields["n"] { value } else { nil }
         }
-        if value == after[path], let document = found.document {
-          record(document.updateTime.microseconds, document.updateTime.microseconds, after)
+        if value == newState[path], let document = found.document {
+          record(document.updateTime.microseconds, document.updateTime.microseconds, newState)
         } else if value == nil, isDelete {
-          record((history.entries.last?.latest ?? 0) + 1, found.time, after)
+          record((history.entries.last?.latest ?? 0) + 1, found.time, newState)
         }
       }
     }
     await lists.close()
   }
 
-  private func record(_ earliest: Int64, _ latest: Int64, _ after: [String: Int64]) {
+  private func record(_ earliest: Int64, _ latest: Int64, _ newState: [String: Int64]) {
     state.withLockedValue { state in
-      state.history.entries.append((earliest, latest, after))
+      state.history.entries.append((earliest, latest, newState))
       state.commits += 1
     }
   }

@@ -35,7 +35,7 @@ struct NormalizationTests {
 
   private func field(_ number: Int, _ text: String) -> [UInt8] { field(number, Array(text.utf8)) }
 
-  private func number(_ number: Int, _ value: Int) -> [UInt8] {
+  private func integerField(_ number: Int, _ value: Int) -> [UInt8] {
     Self.varint(number << 3) + Self.varint(value)
   }
 
@@ -53,7 +53,7 @@ struct NormalizationTests {
       var shift = 0
       while true {
         guard let byte = rest.popFirst() else {
-          throw FirestoreError.internalError("The answer is cut short.")
+          throw FirestoreError.internalError("The response is incomplete.")
         }
         value |= Int(byte & 0x7F) << shift
         if byte < 0x80 { return value }
@@ -139,9 +139,9 @@ struct NormalizationTests {
         field(1, document(name, [composed: 10, decomposed: 20])) + field(2, field(1, "`\(decomposed)`"))
           + field(3, field(1, "`\(composed)`") + field(1, "m.`\(decomposed)`")))
       #expect(try fields(changed.first) == [composed: 1, "m": .map([decomposed: 4])])
-      let now = try await stored(client, "c/d")
-      #expect(now[composed] == 1)
-      #expect(now[decomposed] == 20)
+      let current = try await stored(client, "c/d")
+      #expect(current[composed] == 1)
+      #expect(current[decomposed] == 20)
     }
   }
 
@@ -167,11 +167,11 @@ struct NormalizationTests {
   // MARK: Queries
 
   private func query(where value: Value) -> [UInt8] {
-    let filter = field(1, field(2, "m")) + number(2, 5) + field(3, DocumentCodec.encode(value))
+    let filter = field(1, field(2, "m")) + integerField(2, 5) + field(3, DocumentCodec.encode(value))
     return field(2, field(2, "q")) + field(3, field(2, filter))
   }
 
-  private func found(_ client: GRPCTestClient, _ query: [UInt8]) async throws -> [String] {
+  private func foundIDs(_ client: GRPCTestClient, _ query: [UInt8]) async throws -> [String] {
     try await call(client, "RunQuery", field(1, documents) + field(2, query)).compactMap { response in
       try parts(1, of: response).first.map { try DocumentCodec.decode($0).name.id }
     }
@@ -185,14 +185,14 @@ struct NormalizationTests {
       ]
       for (id, map) in maps { try await commit(client, "q/\(id)", ["m": .map(map)]) }
       for (id, map) in maps {
-        #expect(try await found(client, query(where: .map(map))) == [id])
+        #expect(try await foundIDs(client, query(where: .map(map))) == [id])
       }
       let ordered = field(2, field(2, "q")) + field(4, field(1, field(2, "m")))
       // In UTF-8, "e" sorts before "é". A map sorts after every map that is its prefix.
-      #expect(try await found(client, ordered) == ["decomposed", "both", "composed"])
+      #expect(try await foundIDs(client, ordered) == ["decomposed", "both", "composed"])
       for (position, (id, map)) in [maps[2], maps[0], maps[1]].enumerated() {
-        let start = field(7, field(1, DocumentCodec.encode(.map(map))) + number(2, 1))
-        let response = try await found(client, ordered + start)
+        let start = field(7, field(1, DocumentCodec.encode(.map(map))) + integerField(2, 1))
+        let response = try await foundIDs(client, ordered + start)
         #expect(response.first == id)
         #expect(response.count == 3 - position)
       }
@@ -211,7 +211,7 @@ struct NormalizationTests {
       try await commit(client, "q/first", ["m": .map(map), composed: 1, decomposed: 2])
       try await commit(client, "q/other", ["m": .map([decomposed: 2])])
       let stream = try await client.open("Listen")
-      let target = field(2, field(1, documents) + field(2, query(where: .map(map)))) + number(5, 1)
+      let target = field(2, field(1, documents) + field(2, query(where: .map(map)))) + integerField(5, 1)
       try await stream.send(raw: framed(field(1, FirestoreTestServer.database) + field(2, target)))
       func nextChange() async throws -> Document {
         while true {
@@ -273,8 +273,8 @@ struct NormalizationTests {
         field(1, FirestoreTestServer.database)
           + names.flatMap { field(2, field(1, document($0, ["s": .integer(Int64($0.utf8.count))]))) })
       for name in names {
-        let now = try fields(try await call(client, "GetDocument", field(1, name)).first)
-        #expect(now == ["s": .integer(Int64(name.utf8.count))])
+        let current = try fields(try await call(client, "GetDocument", field(1, name)).first)
+        #expect(current == ["s": .integer(Int64(name.utf8.count))])
       }
     }
   }

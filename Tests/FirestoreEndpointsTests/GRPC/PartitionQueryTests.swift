@@ -78,7 +78,7 @@ struct PartitionQueryTests {
         if index > 0 { part.structuredQuery.startAt = points[index - 1] }
         if index < points.count { part.structuredQuery.endAt = points[index] }
         let names = try await client.query(part).filter(\.hasDocument).map(\.document.name)
-        #expect(abs(names.count - 900 / 8) <= 1, "the parts have one size")
+        #expect(abs(names.count - 900 / 8) <= 1, "the parts have equal sizes")
         found += names
       }
       #expect(found == expected)
@@ -98,7 +98,7 @@ struct PartitionQueryTests {
     }
   }
 
-  @Test("Pages show one state, also during writes; a read time shows a past state")
+  @Test("All pages show the same state, also during writes; a read time selects a past state")
   func consistentPages() async throws {
     try await FirestoreTestServer.with { client in
       try await fill(client)

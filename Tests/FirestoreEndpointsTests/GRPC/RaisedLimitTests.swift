@@ -1,4 +1,4 @@
-// Tests the limits at their highest values, over a socket and with a directory. A value at the limit is
+// Tests the limits at their highest values, over a socket and with a store on disk. A value at the limit is
 // stored, read, queried, listened to, exported and imported. A larger one is rejected with the usual text
 // and the new number.
 
@@ -146,20 +146,20 @@ struct RaisedLimitTests {
     #expect(patch.status == 200, "\(patch.body.prefix(300))")
     #expect(try await server.client.get("c/e").fields == fields)
     try await server.client.commit([.delete("c/e")])
-    let names = "\"database\":\"\(FirestoreTestServer.database)\""
+    let databaseMember = "\"database\":\"\(FirestoreTestServer.database)\""
     let export = try await server.rest(
       "POST", "/emulator/v1/projects/demo-test:export",
-      "{\(names),\"export_directory\":\"\(directory)\",\"export_name\":\"n\"}")
+      "{\(databaseMember),\"export_directory\":\"\(directory)\",\"export_name\":\"n\"}")
     #expect(export.status == 200, "\(export.body)")
     await server.stop()
 
-    let other = try await FirestoreTestServer.start(.ephemeral, Self.raise)
-    let load = try await other.rest(
+    let importing = try await FirestoreTestServer.start(.ephemeral, Self.raise)
+    let imported = try await importing.rest(
       "POST", "/emulator/v1/projects/demo-test:import",
-      "{\(names),\"export_directory\":\"\(directory)/n/n.overall_export_metadata\"}")
-    #expect(load.status == 200, "\(load.body)")
-    try await check(other.client)
-    await other.stop()
+      "{\(databaseMember),\"export_directory\":\"\(directory)/n/n.overall_export_metadata\"}")
+    #expect(imported.status == 200, "\(imported.body)")
+    try await check(importing.client)
+    await importing.stop()
 
     // A server with the default limits reads the stored value and accepts no new one.
     try await FirestoreTestServer.with(.directory("\(directory)/data")) { client in
@@ -185,10 +185,10 @@ struct RaisedLimitTests {
       #expect(try await listener.snapshot { $0.targets[1]?.isEmpty == false }.targets[1] == ["c/d": 1])
       let get = try await server.rest("GET", "/v1/\(FirestoreTestServer.documents)/c/d")
       #expect(get.status == 200 && get.body.utf8.count > 10 << 20)
-      let names = "\"database\":\"\(FirestoreTestServer.database)\""
+      let databaseMember = "\"database\":\"\(FirestoreTestServer.database)\""
       for (verb, body) in [
-        ("export", "{\(names),\"export_directory\":\"\(directory)\",\"export_name\":\"n\"}"),
-        ("import", "{\(names),\"export_directory\":\"\(directory)/n/n.overall_export_metadata\"}"),
+        ("export", "{\(databaseMember),\"export_directory\":\"\(directory)\",\"export_name\":\"n\"}"),
+        ("import", "{\(databaseMember),\"export_directory\":\"\(directory)/n/n.overall_export_metadata\"}"),
       ] {
         let reply = try await server.rest("POST", "/emulator/v1/projects/demo-test:\(verb)", body)
         #expect(reply.status == 200, "\(reply.body)")
@@ -229,7 +229,7 @@ struct RaisedLimitTests {
           $0.fieldFilter.value = value
         }
       }
-      func all(
+      func composite(
         _ op: Google_Firestore_V1_StructuredQuery.CompositeFilter.Operator,
         _ parts: [Google_Firestore_V1_StructuredQuery.Filter]
       ) -> Google_Firestore_V1_StructuredQuery.Filter {
@@ -252,10 +252,10 @@ struct RaisedLimitTests {
         (
           "or", "more than 500 disjunctions",
           { excess in
-            all(
+            composite(
               .and,
               [
-                all(.or, (0..<(5 + excess)).map { filter("z", .equal, .int(Int64($0))) }),
+                composite(.or, (0..<(5 + excess)).map { filter("z", .equal, .int(Int64($0))) }),
                 filter("n", .in, numbers(0..<100)),
               ])
           }, 100
@@ -266,11 +266,11 @@ struct RaisedLimitTests {
         ),
         (
           "filters", "The query has more than 500 filters and orders.",
-          { all(.and, (0..<500 + $0).map { _ in filter("z", .equal, .int(0)) }) }, 600
+          { composite(.and, (0..<500 + $0).map { _ in filter("z", .equal, .int(0)) }) }, 600
         ),
         (
           "inequalities", "on more than 100 fields",
-          { all(.and, (0..<100 + $0).map { filter("i\($0)", .greaterThan, .int(0)) }) }, 1
+          { composite(.and, (0..<100 + $0).map { filter("i\($0)", .greaterThan, .int(0)) }) }, 1
         ),
       ]
       try await client.commit([

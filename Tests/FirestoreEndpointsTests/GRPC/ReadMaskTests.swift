@@ -16,7 +16,7 @@ struct ReadMaskTests {
   func overGRPC() async throws {
     try await FirestoreTestServer.with { client in
       for isMasked in [true, false] {
-        let shown = isMasked ? [:] : fields
+        let expectedFields = isMasked ? [:] : fields
         let name = "\(documents)/c/\(isMasked)"
         let created: Proto.Document = try await client.unary(
           "CreateDocument",
@@ -57,7 +57,7 @@ struct ReadMaskTests {
           }, metadata: GRPCTestClient.administrator)
         let listed = try #require(list.documents.first { $0.name == name })
         for document in [created, updated, read, listed] + batch.map(\.found) {
-          #expect(document.name == name && document.fields == shown)
+          #expect(document.name == name && document.fields == expectedFields)
           #expect(document.hasCreateTime && document.hasUpdateTime)
         }
         #expect(try await client.get("c/\(isMasked)").fields == fields)

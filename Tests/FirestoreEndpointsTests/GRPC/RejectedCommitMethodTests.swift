@@ -39,9 +39,9 @@ struct RejectedCommitMethodTests {
     RejectedWrites("a value that is too long", .set("c/x", ["a": text(1_048_488)])),
     RejectedWrites("a reserved field", .set("c/x", ["__a__": .int(1)])),
     RejectedWrites("an array in an array", .set("c/x", ["a": array(array(.int(1)))])),
-    RejectedWrites("21 levels", .set("c/x", ["a": nested(21)])),
+    RejectedWrites("a value of 21 levels", .set("c/x", ["a": nested(21)])),
     RejectedWrites(
-      "a path that cannot be read",
+      "an invalid field path",
       .with {
         $0 = .set("c/x", [:])
         $0.updateMask.fieldPaths = ["a..b"]
@@ -50,48 +50,50 @@ struct RejectedCommitMethodTests {
       "another database", .with { $0.delete = "projects/demo-test/databases/other/documents/a/b" }),
     RejectedWrites("a collection's name", .set("a/b/c", [:])),
     RejectedWrites("nothing to write", .init()),
-    RejectedWrites("a second write after a good one", .set("c/x", [:]), .set("c/y", ["": .int(1)])),
+    RejectedWrites("an invalid write after a valid one", .set("c/x", [:]), .set("c/y", ["": .int(1)])),
   ]
 
   @Test("A rejected commit ends its transaction, over gRPC and REST", arguments: cases)
   func rejected(testCase: RejectedWrites) async throws {
     try await FirestoreTestServer.serving { server in
-      let held = try await begin(server.client)
-      let rejected = await status { try await server.client.commit(testCase.writes, transaction: held) }
+      let transaction = try await begin(server.client)
+      let rejected = await status {
+        try await server.client.commit(testCase.writes, transaction: transaction)
+      }
       #expect(rejected.code == .invalidArgument)
-      try await expectEnd(of: held, server.client)
+      try await expectEnd(of: transaction, server.client)
 
-      let again = try await begin(server.client)
+      let second = try await begin(server.client)
       let request = Google_Firestore_V1_CommitRequest.with {
         $0.database = FirestoreTestServer.database
         $0.writes = testCase.writes
-        $0.transaction = again
+        $0.transaction = second
       }
       let reply = try await server.rest("POST", Self.commit, try request.jsonString())
       #expect(reply.status == 400)
-      try await expectEnd(of: again, server.client)
+      try await expectEnd(of: second, server.client)
     }
   }
 
   @Test("A request above 10 MiB ends the transaction that it names")
   func largeRequest() async throws {
     try await FirestoreTestServer.with { client in
-      let held = try await begin(client)
+      let transaction = try await begin(client)
       let writes = (0..<11).map { Proto.Write.set("c/x\($0)", ["a": Self.text(1_000_000)]) }
-      let rejected = await status { try await client.commit(writes, transaction: held) }
+      let rejected = await status { try await client.commit(writes, transaction: transaction) }
       #expect(rejected.code == .invalidArgument)
       #expect(rejected.message.hasPrefix("Request payload size exceeds the limit"))
-      try await expectEnd(of: held, client)
+      try await expectEnd(of: transaction, client)
     }
   }
 
   @Test("If a message is cut off after its transaction field, the transaction still ends")
   func truncatedMessage() async throws {
     try await FirestoreTestServer.with { client in
-      let held = try await begin(client)
+      let transaction = try await begin(client)
       let request = Google_Firestore_V1_CommitRequest.with {
         $0.database = FirestoreTestServer.database
-        $0.transaction = held
+        $0.transaction = transaction
       }
       // The field announces a write of five bytes, but no bytes follow.
       let bytes: [UInt8] = try request.serializedBytes() + [0x12, 0x05]
@@ -100,7 +102,7 @@ struct RejectedCommitMethodTests {
       let call = try await client.open("Commit")
       try? await call.send(raw: message, endStream: true)
       #expect(try await call.status().code == .invalidArgument)
-      try await expectEnd(of: held, client)
+      try await expectEnd(of: transaction, client)
     }
   }
 
@@ -116,18 +118,18 @@ struct RejectedCommitMethodTests {
         },
       ]
       for body in bodies {
-        let held = try await begin(server.client)
-        let reply = try await server.rest("POST", Self.commit, body(held.base64EncodedString()))
+        let transaction = try await begin(server.client)
+        let reply = try await server.rest("POST", Self.commit, body(transaction.base64EncodedString()))
         #expect(reply.status == 400)
-        try await expectEnd(of: held, server.client)
+        try await expectEnd(of: transaction, server.client)
       }
       // The transaction is a query parameter, next to an unknown parameter.
-      let held = try await begin(server.client)
+      let transaction = try await begin(server.client)
       let text = try #require(
-        held.base64EncodedString().addingPercentEncoding(withAllowedCharacters: .alphanumerics))
+        transaction.base64EncodedString().addingPercentEncoding(withAllowedCharacters: .alphanumerics))
       let reply = try await server.rest("POST", "\(Self.commit)?transaction=\(text)&nope=1", "{}")
       #expect(reply.status == 400)
-      try await expectEnd(of: held, server.client)
+      try await expectEnd(of: transaction, server.client)
     }
   }
 
@@ -139,11 +141,11 @@ struct RejectedCommitMethodTests {
     ])
   func unknownFormat(parameter: String) async throws {
     try await FirestoreTestServer.serving { server in
-      let held = try await begin(server.client)
-      let body = #"{"writes":[],"transaction":"\#(held.base64EncodedString())"}"#
+      let transaction = try await begin(server.client)
+      let body = #"{"writes":[],"transaction":"\#(transaction.base64EncodedString())"}"#
       let reply = try await server.rest("POST", "\(Self.commit)?\(parameter)", body)
       #expect(reply.status == 400 && reply.error["status"] == .string("INVALID_ARGUMENT"))
-      try await expectEnd(of: held, server.client)
+      try await expectEnd(of: transaction, server.client)
       // A streaming method returns the same error, as an object and not in an array.
       let query = try await server.rest(
         "POST", "/v1/\(FirestoreTestServer.documents):runQuery?\(parameter)", "{}")

@@ -67,7 +67,7 @@ struct RequestShapeTests {
     }
   }
 
-  @Test("A created document gets the given id or 20 random letters and digits; a name is rejected")
+  @Test("A created document gets the given id or 20 random letters and digits; a given name is rejected")
   func createdNames() async throws {
     try await FirestoreTestServer.with { client in
       var request = Google_Firestore_V1_CreateDocumentRequest()
@@ -108,9 +108,9 @@ struct RequestShapeTests {
       read.database = FirestoreTestServer.database
       read.documents = (0..<3).map { "\(documents)/c/d\($0)" }
       read.newTransaction = .init()
-      let got: [Google_Firestore_V1_BatchGetDocumentsResponse] = try await client.stream(
+      let responses: [Google_Firestore_V1_BatchGetDocumentsResponse] = try await client.stream(
         "BatchGetDocuments", read)
-      #expect(got.map(\.transaction.isEmpty) == [false, true, true])
+      #expect(responses.map(\.transaction.isEmpty) == [false, true, true])
 
       var query = Google_Firestore_V1_RunQueryRequest.collection("c")
       query.newTransaction = .init()
@@ -120,13 +120,13 @@ struct RequestShapeTests {
 
       // The transaction holds no lock and keeps its snapshot.
       try await client.commit([.set("c/d0", ["n": .int(2)])])
-      for token in [got.first?.transaction, found.first?.transaction] {
+      for token in [responses.first?.transaction, found.first?.transaction] {
         let token = try #require(token)
-        var again = Google_Firestore_V1_GetDocumentRequest()
-        again.name = "\(documents)/c/d0"
-        again.transaction = token
-        let seen: Proto.Document = try await client.unary("GetDocument", again)
-        #expect(seen.fields == ["n": .int(1)])
+        var get = Google_Firestore_V1_GetDocumentRequest()
+        get.name = "\(documents)/c/d0"
+        get.transaction = token
+        let document: Proto.Document = try await client.unary("GetDocument", get)
+        #expect(document.fields == ["n": .int(1)])
         let status = try await rejection {
           try await client.commit([.set("c/d1", ["n": .int(3)])], transaction: token)
         }

@@ -44,7 +44,7 @@ struct StreamErrorTests {
     try await client.send(FrameConnection.message(stream, [7], end: false))
     let frames = try await client.frames { if case .data(stream, _, _) = $0 { true } else { false } }
     guard case .data(_, let bytes, false)? = frames.last else {
-      Issue.record("the conversation ended: \(frames)")
+      Issue.record("the stream ended: \(frames)")
       return
     }
     #expect(Array(bytes.readableBytesView) == [0, 0, 0, 0, 1, 7])

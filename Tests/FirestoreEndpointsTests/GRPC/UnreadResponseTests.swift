@@ -17,13 +17,13 @@ import Testing
 struct UnreadResponseTests {
   private static let size = 500_000
 
-  private func with(
+  private func withServer(
     _ limits: PortLimits = PortLimits(), _ body: (FirestoreTestPort) async throws -> Void
   ) async throws {
-    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { server in
       let text = Proto.Value.text(String(repeating: "x", count: Self.size))
-      try await running.client.commit([.set("w/large", ["t": text])])
-      try await body(running)
+      try await server.client.commit([.set("w/large", ["t": text])])
+      try await body(server)
     }
   }
 
@@ -47,8 +47,8 @@ struct UnreadResponseTests {
   func boundedQueue() async throws {
     var limits = PortLimits()
     limits.http2.maximumQueuedResponseBytes = 8 << 20
-    try await with(limits) { running in
-      let blockedClient = try await GRPCTestClient.connect(port: running.port.port, window: 0)
+    try await withServer(limits) { server in
+      let blockedClient = try await GRPCTestClient.connect(port: server.port.port, window: 0)
       let calls = try await startReads(60, blockedClient)
       // The headers of a response do not depend on the window.
       func begun() -> Int { calls.count { $0.hasUnreadEvents } }
@@ -56,12 +56,12 @@ struct UnreadResponseTests {
       let held = try await standstill(of: begun, below: calls.count) {
         // Any response shows that the server still works, and the error for a missing document is the smallest
         // one.
-        _ = try? await running.client.get("w/none")
+        _ = try? await server.client.get("w/none")
       }
       #expect(held > 0)
       #expect(held * Self.size <= limits.http2.maximumQueuedResponseBytes, "\(held) responses are queued")
       // Another connection is served meanwhile, and a call that waits can be reset.
-      #expect(try await running.client.get("w/large").fields["t"]?.stringValue.utf8.count == Self.size)
+      #expect(try await server.client.get("w/large").fields["t"]?.stringValue.utf8.count == Self.size)
       try await calls[59].reset()
       // The window opens: the server reads the frame although responses wait, and the waiting calls start.
       try await blockedClient.channel.writeAndFlush(
@@ -75,12 +75,12 @@ struct UnreadResponseTests {
     }
   }
 
-  @Test("Without a limit, every call starts although the window is closed")
+  @Test("If the limit exceeds all responses, every call starts although the window is closed")
   func raisedLimit() async throws {
     var limits = PortLimits()
     limits.http2.maximumQueuedResponseBytes = 128 << 20
-    try await with(limits) { running in
-      let blockedClient = try await GRPCTestClient.connect(port: running.port.port, window: 0)
+    try await withServer(limits) { server in
+      let blockedClient = try await GRPCTestClient.connect(port: server.port.port, window: 0)
       for call in try await startReads(60, blockedClient) {
         // The headers of a response do not depend on the window.
         guard case .metadata = try await call.next() else { throw DeadlinePassed() }
@@ -94,20 +94,20 @@ struct UnreadResponseTests {
     var limits = PortLimits()
     limits.http2.maximumQueuedResponseBytes = 2 << 20
     limits.http2.unreadResponseTimeout = .seconds(2)
-    try await with(limits) { running in
-      let blockedClient = try await GRPCTestClient.connect(port: running.port.port, window: 0)
+    try await withServer(limits) { server in
+      let blockedClient = try await GRPCTestClient.connect(port: server.port.port, window: 0)
       for call in try await startReads(10, blockedClient) {
         #expect(try await call.status().code == .unavailable)
       }
       try await blockedClient.channel.closeFuture.get()
-      #expect(try await running.client.get("w/large").fields["t"]?.stringValue.utf8.count == Self.size)
+      #expect(try await server.client.get("w/large").fields["t"]?.stringValue.utf8.count == Self.size)
     }
   }
 
   @Test("A client that reads gets 200 concurrent large responses, far more than the queue's limit")
   func activeReader() async throws {
-    try await with { running in
-      for call in try await startReads(200, running.client) {
+    try await withServer { server in
+      for call in try await startReads(200, server.client) {
         guard case .metadata = try await call.next(),
           case .message(let bytes) = try await call.next()
         else { throw DeadlinePassed() }

@@ -23,8 +23,8 @@ struct WriteBackPressureTests {
   @Test(
     "During a commit the server reads a bounded number of bytes, then commits everything")
   func boundedQueue() async throws {
-    try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 50_000_000) { running in
-      let client = running.client
+    try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 50_000_000) { server in
+      let client = server.client
       let transaction = try await client.lock("w/locked")
       // The stream's window is larger than all messages, so only the server's back-pressure limits the client.
       let call = try await client.open("Write")
@@ -71,12 +71,12 @@ struct WriteBackPressureTests {
     var limits = PortLimits()
     limits.http2.maximumBufferedRequestBytes = 3 << 20
     try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 50_000_000, limits: limits) {
-      running in
-      let other = try await GRPCTestClient.connect(port: running.port.port)
+      server in
+      let other = try await GRPCTestClient.connect(port: server.port.port)
       let transaction = try await other.lock("w/locked")
       var calls: [GRPCTestCall] = []
       for stream in 0..<8 {
-        let call = try await running.client.open("Write")
+        let call = try await server.client.open("Write")
         try await call.send(Request.with { $0.database = FirestoreTestServer.database })
         let _: Response = try await call.message()
         let text = Proto.Value.text(String(repeating: "x", count: 700_000))
@@ -99,7 +99,7 @@ struct WriteBackPressureTests {
       }
       #expect(rejected >= 3 && rejected <= 5, "\(rejected)")
       // The memory is released: the connection still works.
-      let call = try await running.client.open("Write")
+      let call = try await server.client.open("Write")
       try await call.send(Request.with { $0.database = FirestoreTestServer.database })
       let _: Response = try await call.message()
       for round in 0..<6 {

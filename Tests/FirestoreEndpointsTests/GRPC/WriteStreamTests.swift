@@ -94,9 +94,9 @@ struct WriteStreamTests {
       "'stream_token' must not be set",
       "lacks",
     ])
-  func invalidHandshakes(words: String) async throws {
+  func invalidHandshakes(message: String) async throws {
     var request = Request.with { $0.database = FirestoreTestServer.database }
-    switch words {
+    switch message {
     case "'database' must be set": request.database = ""
     case "'writes' must not be set": request.writes = [.delete("a/b")]
     case "do not set stream ID": request.streamID = "x"
@@ -108,7 +108,7 @@ struct WriteStreamTests {
       try await call.send(request)
       let status = try await call.status()
       #expect(status.code == .invalidArgument)
-      #expect(status.message.contains(words), "\(status.message)")
+      #expect(status.message.contains(message), "\(status.message)")
     }
   }
 
@@ -140,8 +140,8 @@ struct WriteStreamTests {
     "A batch that waits too long for a lock ends the stream with ABORTED, and succeeds when retried"
   )
   func lockWait() async throws {
-    try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 100_000) { running in
-      let client = running.client
+    try await FirestoreTestPort.with(store: try MemoryStore(), lockWait: 100_000) { server in
+      let client = server.client
       var read = Google_Firestore_V1_BatchGetDocumentsRequest()
       read.database = FirestoreTestServer.database
       read.documents = ["\(FirestoreTestServer.documents)/w/locked"]
@@ -160,9 +160,9 @@ struct WriteStreamTests {
       await #expect(throws: GRPCStatus.self) { try await client.get("w/locked") }
 
       try await client.commit([.set("w/other", [:])], transaction: transaction)
-      let (again, _) = try await handshake(client)
-      try await again.send(Request.with { $0.writes = batch.writes })
-      let response: Response = try await again.message()
+      let (secondCall, _) = try await handshake(client)
+      try await secondCall.send(Request.with { $0.writes = batch.writes })
+      let response: Response = try await secondCall.message()
       #expect(response.writeResults.count == 1)
       #expect(try await client.get("w/locked").fields["n"] == .int(1))
     }
@@ -170,9 +170,9 @@ struct WriteStreamTests {
 
   @Test("Shutdown ends an idle stream with UNAVAILABLE")
   func shutdown() async throws {
-    let running = try await FirestoreTestServer.start()
-    let (call, _) = try await handshake(running.client)
-    async let stopped: Void = running.server.stop()
+    let server = try await FirestoreTestServer.start()
+    let (call, _) = try await handshake(server.client)
+    async let stopped: Void = server.server.stop()
     #expect(try await call.status().code == .unavailable)
     await stopped
   }

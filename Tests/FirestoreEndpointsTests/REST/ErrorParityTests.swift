@@ -14,7 +14,7 @@ import Testing
 @Suite("Errors over gRPC, REST and WebChannel", .timeLimit(.minutes(2)))
 struct ErrorParityTests {
   /// A rejected write.
-  struct Fault: Sendable, CustomTestStringConvertible {
+  struct RejectedWrite: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let write: Proto.Write
     var reason: String?
@@ -43,37 +43,40 @@ struct ErrorParityTests {
     return write
   }
 
-  static let faults: [Fault] = [
-    Fault("nothing to write", .init()), Fault("a collection's name", .set("a/b/c", [:])),
-    Fault("no document", Proto.Write.set("there/none", [:]).requiring(exists: true)),
-    Fault("a document", Proto.Write.set("there/is", [:]).requiring(exists: false)),
-    Fault("a reserved field", .set("there/is", ["__x__": .int(1)])),
-    Fault("an empty field", .set("there/is", ["": .int(1)])),
-    Fault("too many transforms", transform(501)),
-    Fault("another database", .with { $0.delete = "projects/demo-test/databases/other/documents/a/b" }),
-    Fault(
-      "another version",
+  static let rejectedWrites: [RejectedWrite] = [
+    RejectedWrite("nothing to write", .init()), RejectedWrite("a collection's name", .set("a/b/c", [:])),
+    RejectedWrite(
+      "a missing document that must exist", Proto.Write.set("there/none", [:]).requiring(exists: true)),
+    RejectedWrite(
+      "a document that must not exist", Proto.Write.set("there/is", [:]).requiring(exists: false)),
+    RejectedWrite("a reserved field", .set("there/is", ["__x__": .int(1)])),
+    RejectedWrite("an empty field", .set("there/is", ["": .int(1)])),
+    RejectedWrite("too many transforms", transform(501)),
+    RejectedWrite(
+      "another database", .with { $0.delete = "projects/demo-test/databases/other/documents/a/b" }),
+    RejectedWrite(
+      "another update time",
       .with {
         $0 = .delete("there/is")
         $0.currentDocument.updateTime = .init(seconds: 1)
       }),
-    Fault(
+    RejectedWrite(
       "too many index entries", reason: "INDEX_ENTRIES_COUNT_LIMIT_EXCEEDED",
       .set("c/d", ["a": array(20_000)])),
   ]
 
-  @Test("a rejected write has the same error over gRPC, REST and WebChannel", arguments: faults)
-  func writes(fault: Fault) async throws {
+  @Test("a rejected write has the same error over gRPC, REST and WebChannel", arguments: rejectedWrites)
+  func writes(rejected: RejectedWrite) async throws {
     try await FirestoreTestServer.serving { server in
       try await server.client.commit([.set("there/is", [:])])
       let request = Google_Firestore_V1_CommitRequest.with {
         $0.database = FirestoreTestServer.database
-        $0.writes = [fault.write]
+        $0.writes = [rejected.write]
       }
-      let (status, trailers) = try await end(of: "Commit", request, server)
+      let (status, trailers) = try await outcome(of: "Commit", request, server)
       let rest = try await server.rest(
         "POST", "/v1/\(FirestoreTestServer.documents):commit", try request.jsonString())
-      let channel = try await webChannelError(of: fault.write, server)
+      let channel = try await webChannelError(of: rejected.write, server)
       #expect(status.code != .ok && !status.message.isEmpty)
       for error in [rest.error, channel] {
         #expect(error["status"].string == status.code.name, "\(error)")
@@ -82,7 +85,7 @@ struct ErrorParityTests {
       #expect(rest.error["code"] == .int(Int64(rest.status)))
       #expect(channel["code"] == .int(Int64(status.code.rawValue)))
       #expect(rest.error["details"] == channel["details"])
-      guard let reason = fault.reason else {
+      guard let reason = rejected.reason else {
         #expect(rest.error["details"] == .null && trailers == nil)
         return
       }
@@ -130,11 +133,11 @@ struct ErrorParityTests {
   }
 
   /// Returns the status of a call, and the details in its trailers.
-  private func end(
+  private func outcome(
     of method: String, _ request: some Message, _ server: FirestoreTestServer
   ) async throws -> (GRPCStatus, [UInt8]?) {
     let call = try await server.client.open(method)
-    // The error may arrive before the request was sent.
+    // The error may arrive before the request is sent completely.
     try? await call.send(request, endStream: true)
     while true {
       guard case .end(let status, let trailers) = try await call.next() else { continue }

@@ -1,4 +1,4 @@
-// Compares the JSON conversion with SwiftProtobuf's, and the schema tables with the .proto files.
+// Compares the JSON conversion with that of SwiftProtobuf, and the schema tables with the .proto files.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -45,13 +45,13 @@ struct FirestoreJSONTests {
     for _ in 0..<50 {
       let bytes = DocumentCodec.encode(random.value())
       let text = try json(bytes, as: .value)
-      let ours = try value(try self.bytes(text, as: .value))
-      #expect(DocumentCodec.encode(ours) == bytes, "\(text)")
+      let converted = try value(try self.bytes(text, as: .value))
+      #expect(DocumentCodec.encode(converted) == bytes, "\(text)")
 
-      let theirs = try Google_Firestore_V1_Value(jsonString: text)
-      let read = try value(try theirs.serializedBytes())
-      #expect(DocumentCodec.encode(read) == bytes, "\(text)")
-      let back = try value(try self.bytes(try theirs.jsonString(), as: .value))
+      let reference = try Google_Firestore_V1_Value(jsonString: text)
+      let referenceValue = try value(try reference.serializedBytes())
+      #expect(DocumentCodec.encode(referenceValue) == bytes, "\(text)")
+      let back = try value(try self.bytes(try reference.jsonString(), as: .value))
       #expect(DocumentCodec.encode(back) == bytes, "\(text)")
     }
   }
@@ -62,23 +62,24 @@ struct FirestoreJSONTests {
     #expect(protos.messages.count == MessageName.allCases.count)
     for name in MessageName.allCases {
       let declared = try #require(protos.messages[name.rawValue], "\(name.rawValue)")
-      let shape = MessageSchema.of(name)
-      let known = Dictionary(uniqueKeysWithValues: shape.fields.map { ($0.name, $0) })
-      let carried = declared.filter { !ProtoFiles.omitted.contains($0.type) }
-      for field in carried {
-        let ours = try #require(known[field.name], "\(name.rawValue).\(field.name)")
-        #expect(ours.number == field.number, "\(name.rawValue).\(field.name)")
-        let isList = if case .list = ours.kind { true } else { false }
+      let schema = MessageSchema.of(name)
+      let schemaFields = Dictionary(uniqueKeysWithValues: schema.fields.map { ($0.name, $0) })
+      let expectedFields = declared.filter { !ProtoFiles.omitted.contains($0.type) }
+      for field in expectedFields {
+        let schemaField = try #require(schemaFields[field.name], "\(name.rawValue).\(field.name)")
+        #expect(schemaField.number == field.number, "\(name.rawValue).\(field.name)")
+        let isList = if case .list = schemaField.kind { true } else { false }
         #expect(isList == field.isRepeated, "\(name.rawValue).\(field.name)")
-        #expect(ours.oneof == field.oneof, "\(name.rawValue).\(field.name)")
-        #expect(ProtoFiles.describes(field.type, ours.kind), "\(name.rawValue).\(field.name) \(field.type)")
+        #expect(schemaField.oneof == field.oneof, "\(name.rawValue).\(field.name)")
+        #expect(
+          ProtoFiles.matches(field.type, schemaField.kind), "\(name.rawValue).\(field.name) \(field.type)")
       }
-      #expect(carried.count == shape.fields.count)
+      #expect(expectedFields.count == schema.fields.count)
     }
     for name in EnumerationName.allCases {
       let declared = try #require(protos.enumerations[name.rawValue])
-      let ours = Dictionary(uniqueKeysWithValues: name.values.map { ($0.name, Int($0.number)) })
-      #expect(ours == declared)
+      let values = Dictionary(uniqueKeysWithValues: name.values.map { ($0.name, Int($0.number)) })
+      #expect(values == declared)
     }
   }
 
@@ -204,7 +205,7 @@ struct FirestoreJSONTests {
   }
 
   @Test(
-    "timestamps have 0, 3, 6 or 9 digits of a second",
+    "timestamps have 0, 3, 6 or 9 fractional digits",
     arguments: [
       (0, "1970-01-01T00:00:00Z"), (500_000_000, "1970-01-01T00:00:00.500Z"),
       (1_000, "1970-01-01T00:00:00.000001Z"),

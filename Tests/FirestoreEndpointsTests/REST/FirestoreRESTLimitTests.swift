@@ -1,4 +1,4 @@
-// Limits of Firestore's REST interface: large or slow requests, unread responses, and clients that disconnect.
+// Tests the limits of Firestore's REST interface: large or slow requests, unread responses, and clients that disconnect.
 
 import FirestoreProtobuf
 import GRPCFraming
@@ -17,7 +17,7 @@ import Testing
 struct FirestoreRESTLimitTests {
   private let docs = "/v1/" + FirestoreTestServer.documents
 
-  private func run(
+  private func withPort(
     lockWait: UInt64 = 20_000_000, _ change: (inout PortLimits) -> Void = { _ in },
     _ body: (FirestoreTestPort) async throws -> Void
   ) async throws {
@@ -36,7 +36,7 @@ struct FirestoreRESTLimitTests {
 
   @Test("a long response is streamed completely")
   func longResponse() async throws {
-    try await run { port in
+    try await withPort { port in
       try await fill(port, 10)
       let reply = try await RESTClient.request(port.port.port, "POST", "\(docs):runQuery", body: query)
       #expect(reply.status == 200 && reply.headers["transfer-encoding"] == "chunked")
@@ -52,26 +52,26 @@ struct FirestoreRESTLimitTests {
     "a client that does not read its response is disconnected",
     arguments: [3, 40])
   func unreadResponse(count: Int) async throws {
-    try await run {
+    try await withPort {
       $0.responseTimeout = .milliseconds(300)
     } _: { port in
       try await fill(port, count)
-      let silent = try await RawClient.connect(port.port.port)
-      try await silent.channel.setOption(.autoRead, value: false).get()
+      let unreading = try await RawClient.connect(port.port.port)
+      try await unreading.channel.setOption(.autoRead, value: false).get()
       #expect(try await eventually { port.port.connectionCount == 2 })
       // Bytes in the kernel's buffers count as read, so several responses are necessary.
       let request =
         "POST \(docs):runQuery HTTP/1.1\r\nHost: h\r\nContent-Length: \(query.utf8.count)\r\n\r\n\(query)"
-      try await silent.send(String(repeating: request, count: 10))
+      try await unreading.send(String(repeating: request, count: 10))
       #expect(try await eventually { port.port.connectionCount == 1 })
       #expect(try await RESTClient.request(port.port.port, "GET", "\(docs)/a/b").status == 404)
-      await silent.close()
+      await unreading.close()
     }
   }
 
   @Test("over HTTP/2, calls wait while the client leaves earlier responses unread")
   func callsWaitForUnreadResponses() async throws {
-    try await run {
+    try await withPort {
       $0.http2.maximumQueuedResponseBytes = 1 << 20
     } _: { port in
       try await fill(port, 3)
@@ -79,16 +79,16 @@ struct FirestoreRESTLimitTests {
       let first = try await client.request(.POST, "\(docs):runQuery", end: false)
       try await first.stream.setOption(.autoRead, value: false).get()
       try await first.send(query, end: true)
-      // Calls are served until the first response counts as unread; then one is queued.
+      // Calls are served until the first response counts as unread. The next call is queued.
       var held: HTTP2Client.Exchange?
       while held == nil {
         let call = try await client.request(.GET, "\(docs)/a/b")
-        let answers = try await standstill(of: { call.parts.isEmpty ? 0 : 1 }, below: 1) {
+        let responseCount = try await standstill(of: { call.parts.isEmpty ? 0 : 1 }, below: 1) {
           // Any response shows that the server still works, and the error for a missing document is the smallest
           // one.
           _ = try? await port.client.get("a/b")
         }
-        if answers == 0 { held = call }
+        if responseCount == 0 { held = call }
       }
       try await first.stream.setOption(.autoRead, value: true).get()
       first.stream.read()
@@ -100,7 +100,7 @@ struct FirestoreRESTLimitTests {
 
   @Test("over HTTP/2 the number of running calls with large responses is limited, and all complete")
   func concurrentLargeResponses() async throws {
-    try await run {
+    try await withPort {
       $0.http2.maximumLargeReads = 2
     } _: { port in
       try await fill(port, 1)
@@ -117,7 +117,7 @@ struct FirestoreRESTLimitTests {
   @Test("a disconnect cancels the client's waiting call")
   func cancellation() async throws {
     // The lock timeout exceeds every wait of the test.
-    try await run(lockWait: 600_000_000) { port in
+    try await withPort(lockWait: 600_000_000) { port in
       let client = port.client
       try await client.commit([.set("l/d", ["n": .int(1)])])
       let begun: Google_Firestore_V1_BeginTransactionResponse = try await client.unary(
@@ -133,10 +133,10 @@ struct FirestoreRESTLimitTests {
       let caller = try await RawConnection.connect(port: port.port.port)
       #expect(try await eventually { port.port.connectionCount == 2 })
       try await caller.send("DELETE \(docs)/l/d HTTP/1.1\r\nHost: h\r\n\r\n")
-      let answers = try await standstill(of: { caller.hasUnreadEvents ? 1 : 0 }, below: 1) {
+      let responseCount = try await standstill(of: { caller.hasUnreadEvents ? 1 : 0 }, below: 1) {
         _ = try? await client.get("l/none")
       }
-      #expect(answers == 0, "it waits for the lock")
+      #expect(responseCount == 0, "the call waits for the lock")
       // The stream is reset, not half-closed: after a half-close the call would still get its response.
       try await caller.reset()
       #expect(try await eventually { port.port.connectionCount == 1 })
@@ -153,15 +153,15 @@ struct FirestoreRESTLimitTests {
 
   @Test("an incomplete body gets 408, and a body that is too large 400, as over gRPC")
   func bodies() async throws {
-    try await run {
+    try await withPort {
       $0.requestBodyTimeout = .milliseconds(300)
       $0.maximumRequestBody = 50_000
     } _: { port in
       let slow = try await RawClient.connect(port.port.port)
       try await slow.send("POST \(docs):commit HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n{")
-      let late = try RESTClient.parse(String(decoding: await slow.readToEnd(), as: UTF8.self))
-      #expect(late.status == 408 && late.error["status"] == .string("DEADLINE_EXCEEDED"))
-      #expect(late.error["code"] == .int(408))
+      let timedOut = try RESTClient.parse(String(decoding: await slow.readToEnd(), as: UTF8.self))
+      #expect(timedOut.status == 408 && timedOut.error["status"] == .string("DEADLINE_EXCEEDED"))
+      #expect(timedOut.error["code"] == .int(408))
 
       let large = try await RawClient.connect(port.port.port)
       try await large.send(
@@ -175,11 +175,11 @@ struct FirestoreRESTLimitTests {
             "Request payload size exceeds the limit: 50000 bytes. (The request has 99999999999 bytes.)"))
 
       // The size of a truncated body is unknown.
-      let endless = try await RawClient.connect(port.port.port)
+      let chunked = try await RawClient.connect(port.port.port)
       let chunk = "C351\r\n" + String(repeating: " ", count: 50_001) + "\r\n"
-      try await endless.send(
+      try await chunked.send(
         "POST \(docs):commit HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk)
-      let truncated = try RESTClient.parse(String(decoding: await endless.readToEnd(), as: UTF8.self))
+      let truncated = try RESTClient.parse(String(decoding: await chunked.readToEnd(), as: UTF8.self))
       #expect(truncated.status == 400)
       #expect(truncated.error["message"] == .string("Request payload size exceeds the limit: 50000 bytes."))
     }
@@ -187,24 +187,24 @@ struct FirestoreRESTLimitTests {
 
   @Test("a request above the limit gets the same error over gRPC, REST and WebChannel")
   func sameErrorText() async throws {
-    try await run { port in
+    try await withPort { port in
       let size = (10 << 20) + 1
-      let sameErrorText =
+      let expectedText =
         "Request payload size exceeds the limit: 10485760 bytes. (The request has \(size) bytes.)"
       let call = try await port.client.open("Commit")
       var message = ByteBuffer()
       message.writeGRPCPrefix(length: UInt32(size))
       message.writeRepeatingByte(0, count: size)
       try? await call.send(raw: message, endStream: true)
-      #expect(try await call.status() == GRPCStatus(.invalidArgument, sameErrorText))
+      #expect(try await call.status() == GRPCStatus(.invalidArgument, expectedText))
 
       let plain = try await RawClient.connect(port.port.port)
       try await plain.send(
         "POST \(docs):commit HTTP/1.1\r\nHost: h\r\nContent-Length: \(size)\r\n\r\n")
       let reply = try RESTClient.parse(String(decoding: await plain.readToEnd(), as: UTF8.self))
-      #expect(reply.status == 400 && reply.error["message"] == .string(sameErrorText))
+      #expect(reply.status == 400 && reply.error["message"] == .string(expectedText))
 
-      // A message over WebChannel, and a body above its limit.
+      // A message over WebChannel is too large, and then a whole body.
       let (client, _) = try await WebChannelTestClient.handshake(
         port.port.port, "Write", ["{\"database\":\"\(WebChannelTestClient.database)\"}"],
         headers: "Authorization:Bearer owner\r\n")
@@ -234,7 +234,7 @@ struct FirestoreRESTLimitTests {
 
   @Test("the request bodies of one connection together stay within the limit")
   func connectionBodyLimit() async throws {
-    try await run {
+    try await withPort {
       $0.http2.maximumBufferedRequestBytes = 50_000
     } _: { port in
       let client = try await HTTP2Client.open(port.port.port)

@@ -1,4 +1,4 @@
-// Every path of Firestore's REST interface, over real sockets.
+// Tests every path of Firestore's REST interface over real sockets.
 
 import HearthServer
 import JSON
@@ -25,8 +25,8 @@ struct FirestoreRESTTests {
       #expect(created.json["createTime"].string?.hasSuffix("Z") == true)
       #expect(created.headers["content-type"] == "application/json; charset=utf-8")
 
-      let auto = try await server.rest("POST", "\(docs)/books", fields("{\"n\":{\"integerValue\":7}}"))
-      #expect(auto.json["name"].string?.count == "\(names)/books/".count + 20)
+      let unnamed = try await server.rest("POST", "\(docs)/books", fields("{\"n\":{\"integerValue\":7}}"))
+      #expect(unnamed.json["name"].string?.count == "\(names)/books/".count + 20)
 
       let read = try await server.rest("GET", "\(docs)/books/b1?mask.fieldPaths=title&mask.field_paths=none")
       #expect(read.status == 200 && read.json["fields"]["title"]["stringValue"] == .string("Dune"))
@@ -64,7 +64,7 @@ struct FirestoreRESTTests {
     }
   }
 
-  @Test("commits, batch reads, queries and aggregations work; streams are arrays")
+  @Test("commits, batch reads, queries and aggregations work; a streaming method returns an array")
   func streams() async throws {
     try await FirestoreTestServer.serving { server in
       let writes = (1...3).map {
@@ -176,18 +176,18 @@ struct FirestoreRESTTests {
         "POST", "\(docs):batchGet", "{\"transaction\":\"\(token)\",\"documents\":[\"\(names)/t/a\"]}")
       #expect(read.json[0]["missing"] == .string("\(names)/t/a"))
       // The tokens of the web SDKs use the URL-safe alphabet without padding.
-      let safe = token.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+      let urlSafe = token.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
       let commit = try await server.rest(
         "POST", "\(docs):commit",
-        "{\"transaction\":\"\(safe)\",\"writes\":[{\"verify\":\"\(names)/t/a\",\"currentDocument\":{\"exists\":false}}]}"
+        "{\"transaction\":\"\(urlSafe)\",\"writes\":[{\"verify\":\"\(names)/t/a\",\"currentDocument\":{\"exists\":false}}]}"
       )
       #expect(commit.status == 200 && commit.json["commitTime"].string != nil)
       let again = try await server.rest("POST", "\(docs):commit", "{\"transaction\":\"\(token)\"}")
       #expect(again.status == 400 && again.error["status"] == .string("INVALID_ARGUMENT"))
 
-      let lazily = try await server.rest(
+      let beginning = try await server.rest(
         "POST", "\(docs):batchGet", "{\"documents\":[],\"newTransaction\":{\"readWrite\":{}}}")
-      let second = try #require(lazily.json[0]["transaction"].string)
+      let second = try #require(beginning.json[0]["transaction"].string)
       let ended = try await server.rest("POST", "\(docs):rollback", "{\"transaction\":\"\(second)\"}")
       #expect(ended.status == 200 && ended.body == "{}\n")
     }

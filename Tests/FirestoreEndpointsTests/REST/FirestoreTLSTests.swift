@@ -1,4 +1,4 @@
-// REST and WebChannel over TLS, on the port that serves gRPC.
+// Tests REST and WebChannel over TLS, on the port that serves gRPC.
 
 import HearthServer
 import Testing
@@ -7,7 +7,7 @@ import Testing
 
 @Suite("REST and WebChannel over TLS", .timeLimit(.minutes(1)))
 struct FirestoreTLSTests {
-  @Test("a WebChannel listener over TLS receives writes of REST over TLS")
+  @Test("a WebChannel listener over TLS receives a write that REST over TLS commits")
   func listenerReceivesWrites() async throws {
     let files = try TestCertificate.write()
     let tls = try TestCertificate.clientContext(protocols: ["http/1.1"])

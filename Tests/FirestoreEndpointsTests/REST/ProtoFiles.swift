@@ -5,6 +5,7 @@ import Foundation
 
 @testable import FirestoreEndpoints
 
+/// The messages and enumerations that the .proto files declare.
 struct ProtoFiles {
   struct Field {
     var number: Int
@@ -27,12 +28,12 @@ struct ProtoFiles {
     let files = FileManager.default.enumerator(at: root, includingPropertiesForKeys: nil)
     while let file = files?.nextObject() as? URL {
       guard file.pathExtension == "proto", file.lastPathComponent != "explain_stats.proto" else { continue }
-      read(try String(contentsOf: file, encoding: .utf8))
+      parse(try String(contentsOf: file, encoding: .utf8))
     }
   }
 
   /// Returns whether a declared type matches a schema's type.
-  static func describes(_ type: String, _ kind: MessageSchema.Kind) -> Bool {
+  static func matches(_ type: String, _ kind: MessageSchema.Kind) -> Bool {
     switch kind {
     case .int32: type == "int32"
     case .int64: type == "int64"
@@ -50,11 +51,11 @@ struct ProtoFiles {
     case .wrapped: false
     case .enumeration(let name): name.rawValue.hasSuffix("." + type) || name.rawValue == type
     case .message(let name): name.rawValue.hasSuffix("." + type) || name.rawValue == type
-    case .list(let element), .map(let element): describes(type, element)
+    case .list(let element), .map(let element): matches(type, element)
     }
   }
 
-  private mutating func read(_ text: String) {
+  private mutating func parse(_ text: String) {
     var package = ""
     var scopes: [(kind: String, name: String)] = []
     for line in text.split(separator: "\n") {
@@ -78,7 +79,7 @@ struct ProtoFiles {
       }
       if code.contains("{"), code.contains("}") { scopes.removeLast() }
     }
-    for (name, fields) in messages { messages[name] = Self.withoutLoneGroups(fields) }
+    for (name, fields) in messages { messages[name] = Self.withoutSingleFieldOneofs(fields) }
   }
 
   private static func field(_ words: [String], _ oneof: String?) -> Field {
@@ -93,7 +94,7 @@ struct ProtoFiles {
 
   /// Removes the oneof from fields that are alone in it, because the schema tables list only oneofs of several
   /// fields.
-  private static func withoutLoneGroups(_ fields: [Field]) -> [Field] {
+  private static func withoutSingleFieldOneofs(_ fields: [Field]) -> [Field] {
     fields.map { field in
       var field = field
       if fields.filter({ $0.oneof == field.oneof }).count == 1 { field.oneof = nil }

@@ -12,7 +12,7 @@ import Testing
 @Suite("REST errors", .timeLimit(.minutes(10)))
 struct RESTErrorTests {
   /// An invalid request.
-  struct Fault: Sendable, CustomTestStringConvertible {
+  struct InvalidRequest: Sendable, CustomTestStringConvertible {
     let method: String
     let verb: String
     let path: String
@@ -30,39 +30,39 @@ struct RESTErrorTests {
 
   private static let docs = FirestoreTestServer.documents
 
-  private static func query(_ change: (inout Google_Firestore_V1_StructuredQuery) -> Void) -> Fault {
+  private static func query(_ change: (inout Google_Firestore_V1_StructuredQuery) -> Void) -> InvalidRequest {
     let request = Google_Firestore_V1_RunQueryRequest.with {
       $0.parent = docs
       $0.structuredQuery.from = [.with { $0.collectionID = "c" }]
       change(&$0.structuredQuery)
     }
-    return Fault("RunQuery", "\(docs):runQuery", request)
+    return InvalidRequest("RunQuery", "\(docs):runQuery", request)
   }
 
-  private static func commit(_ change: (inout Proto.Write) -> Void) -> Fault {
+  private static func commit(_ change: (inout Proto.Write) -> Void) -> InvalidRequest {
     let request = Google_Firestore_V1_CommitRequest.with {
       $0.database = FirestoreTestServer.database
       $0.writes = [Proto.Write.with(change)]
     }
-    return Fault("Commit", "\(docs):commit", request)
+    return InvalidRequest("Commit", "\(docs):commit", request)
   }
 
-  static let faults: [Fault] = [
-    Fault(
+  static let invalidRequests: [InvalidRequest] = [
+    InvalidRequest(
       "GetDocument", "\(docs)/a/none",
       Google_Firestore_V1_GetDocumentRequest.with { $0.name = docs + "/a/none" },
       verb: "GET"),
-    Fault(
+    InvalidRequest(
       "DeleteDocument", "\(docs)/a", Google_Firestore_V1_DeleteDocumentRequest.with { $0.name = docs + "/a" },
       verb: "DELETE"),
-    Fault(
+    InvalidRequest(
       "ListDocuments", "\(docs)/a?pageSize=-1",
       Google_Firestore_V1_ListDocumentsRequest.with {
         $0.parent = docs
         $0.collectionID = "a"
         $0.pageSize = -1
       }, verb: "GET"),
-    Fault(
+    InvalidRequest(
       "CreateDocument", "\(docs)/there?documentId=is",
       Google_Firestore_V1_CreateDocumentRequest.with {
         $0.parent = docs
@@ -86,34 +86,34 @@ struct RESTErrorTests {
       write = .set("there/is", [:])
       write.currentDocument.updateTime = .init(seconds: 1)
     },
-    Fault(
+    InvalidRequest(
       "Rollback", "\(docs):rollback",
       Google_Firestore_V1_RollbackRequest.with {
         $0.database = FirestoreTestServer.database
         $0.transaction = .init([1, 2, 3])
       }),
-    Fault(
+    InvalidRequest(
       "ListCollectionIds", "\(docs):listCollectionIds",
       Google_Firestore_V1_ListCollectionIdsRequest.with {
         $0.parent = docs
         $0.pageToken = "x"
       }),
-    Fault(
+    InvalidRequest(
       "ExecutePipeline", "\(docs):executePipeline",
       Google_Firestore_V1_ExecutePipelineRequest.with { $0.database = FirestoreTestServer.database }),
   ]
 
-  @Test("REST and gRPC return the same code and message", arguments: faults)
-  func parity(fault: Fault) async throws {
+  @Test("REST and gRPC return the same code and message", arguments: invalidRequests)
+  func parity(invalid: InvalidRequest) async throws {
     try await FirestoreTestServer.serving { server in
       try await server.client.commit([.set("there/is", [:])])
-      let call = try await server.client.open(fault.method)
-      // The error may arrive before the request was sent.
-      try? await call.send(fault.request, endStream: true)
+      let call = try await server.client.open(invalid.method)
+      // The error may arrive before the request is sent completely.
+      try? await call.send(invalid.request, endStream: true)
       let status = try await call.status()
-      let isDocument = fault.verb == "POST" && fault.method == "CreateDocument"
-      let body = fault.verb != "POST" ? nil : isDocument ? "{}" : try fault.request.jsonString()
-      let reply = try await server.rest(fault.verb, "/v1/" + fault.path, body)
+      let isDocument = invalid.verb == "POST" && invalid.method == "CreateDocument"
+      let body = invalid.verb != "POST" ? nil : isDocument ? "{}" : try invalid.request.jsonString()
+      let reply = try await server.rest(invalid.verb, "/v1/" + invalid.path, body)
       let error = reply.error
       #expect(status.code != .ok)
       #expect(error["status"].string == status.code.name)

@@ -1,5 +1,5 @@
-// The list checker: searches a history of list appends for violations of strict serializability, with the method
-// of Elle (Kingsbury and Alvaro, VLDB 2020). The lists that transactions read yield the version order of each
+// Searches a history of list appends for violations of strict serializability, with the method of Elle (Kingsbury and
+// Alvaro, VLDB 2020). The lists that transactions read yield the version order of each
 // list. From it follow the edges of a graph:
 //
 //     ww  a's append immediately precedes b's in a list
@@ -61,7 +61,7 @@ struct ListChecker {
         }
         for value in list {
           guard let source = writer[value] else {
-            report(.abortedRead, "T\(index) read \(value) in list \(key), which nobody appended")
+            report(.abortedRead, "T\(index) read \(value) in list \(key), which no transaction appended")
             continue
           }
           if transactions[source].outcome == .aborted {
@@ -74,17 +74,19 @@ struct ListChecker {
 
   private mutating func checkAppends() {
     for (index, transaction) in transactions.enumerated() {
-      let seen = transaction.appends.filter { final[$0.key]?.contains($0.value) == true }
+      let visible = transaction.appends.filter { final[$0.key]?.contains($0.value) == true }
       switch transaction.outcome {
       case .committed:
-        for (key, value) in transaction.appends where seen[key] == nil {
-          report(.lostAppend, "\(value), which T\(index) appended to list \(key), is gone")
+        for (key, value) in transaction.appends where visible[key] == nil {
+          report(.lostAppend, "\(value), which T\(index) appended to list \(key), is missing")
         }
       case .aborted:
-        for (key, value) in seen { report(.abortedRead, "\(value) of aborted T\(index) is in list \(key)") }
+        for (key, value) in visible {
+          report(.abortedRead, "\(value) of aborted T\(index) is in list \(key)")
+        }
       case .unknown:
-        if !seen.isEmpty, seen.count < transaction.appends.count {
-          report(.partial, "only \(seen) of T\(index)'s \(transaction.appends)")
+        if !visible.isEmpty, visible.count < transaction.appends.count {
+          report(.partial, "only \(visible) of T\(index)'s \(transaction.appends)")
         }
       }
     }
@@ -108,22 +110,22 @@ struct ListChecker {
         }
       }
     }
-    // Real-time edges: the frontier contains the ended transactions that no other ended transaction follows.
-    var moments: [(time: UInt64, isEnd: Bool, index: Int)] = []
+    // Finds the real-time edges. The frontier contains the ended transactions that precede no other ended transaction.
+    var events: [(time: UInt64, isEnd: Bool, index: Int)] = []
     for (index, transaction) in transactions.enumerated() where wasApplied(index) {
-      moments.append((transaction.began, false, index))
-      if case .committed = transaction.outcome { moments.append((transaction.ended, true, index)) }
+      events.append((transaction.began, false, index))
+      if case .committed = transaction.outcome { events.append((transaction.ended, true, index)) }
     }
-    moments.sort { ($0.time, $0.isEnd ? 1 : 0) < ($1.time, $1.isEnd ? 1 : 0) }
+    events.sort { ($0.time, $0.isEnd ? 1 : 0) < ($1.time, $1.isEnd ? 1 : 0) }
     var frontier: Set<Int> = []
-    var before: [Int: Set<Int>] = [:]
-    for moment in moments {
-      if moment.isEnd {
-        frontier.subtract(before[moment.index] ?? [])
-        frontier.insert(moment.index)
+    var frontierAtBegin: [Int: Set<Int>] = [:]
+    for event in events {
+      if event.isEnd {
+        frontier.subtract(frontierAtBegin[event.index] ?? [])
+        frontier.insert(event.index)
       } else {
-        before[moment.index] = frontier
-        for earlier in frontier { add(earlier, moment.index, "rt") }
+        frontierAtBegin[event.index] = frontier
+        for earlier in frontier { add(earlier, event.index, "rt") }
       }
     }
     for component in Self.components(edges.map { $0.map(\.to) }) where component.count > 1 {
@@ -140,8 +142,8 @@ struct ListChecker {
   private static func components(_ edges: [[Int]]) -> [[Int]] {
     var numbers = [Int?](repeating: nil, count: edges.count)
     var lows = [Int](repeating: 0, count: edges.count)
-    var isOpen = [Bool](repeating: false, count: edges.count)
-    var open: [Int] = []
+    var isOnStack = [Bool](repeating: false, count: edges.count)
+    var stack: [Int] = []
     var components: [[Int]] = []
     var next = 0
     for root in edges.indices where numbers[root] == nil {
@@ -151,14 +153,14 @@ struct ListChecker {
           numbers[node] = next
           lows[node] = next
           next += 1
-          open.append(node)
-          isOpen[node] = true
+          stack.append(node)
+          isOnStack[node] = true
         }
         if edge < edges[node].count {
           calls[calls.count - 1].edge += 1
           let target = edges[node][edge]
           if let number = numbers[target] {
-            if isOpen[target] { lows[node] = min(lows[node], number) }
+            if isOnStack[target] { lows[node] = min(lows[node], number) }
           } else {
             calls.append((target, 0))
           }
@@ -169,8 +171,8 @@ struct ListChecker {
         if let parent = calls.last?.node { lows[parent] = min(lows[parent], lows[node]) }
         if lows[node] == numbers[node] {
           var component: [Int] = []
-          while let member = open.popLast() {
-            isOpen[member] = false
+          while let member = stack.popLast() {
+            isOnStack[member] = false
             component.append(member)
             if member == node { break }
           }
@@ -194,7 +196,7 @@ struct ListChecker {
     }
     commits.sort { $0.time < $1.time }
     for (a, b) in zip(commits, commits.dropFirst()) where a.time == b.time {
-      report(.commitTime, "T\(a.index) and T\(b.index) have one commit time")
+      report(.commitTime, "T\(a.index) and T\(b.index) have the same commit time")
     }
     var times: [Int64: Int64] = [:]
     for (time, index) in commits { for value in transactions[index].appends.values { times[value] = time } }

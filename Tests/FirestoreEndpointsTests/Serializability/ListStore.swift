@@ -36,7 +36,7 @@ enum Lists {
 
   static func name(_ key: ListKey) -> DocumentName {
     guard let name = DocumentName(database: database, path: collection.appending("k\(key)")) else {
-      preconditionFailure("an even path")
+      preconditionFailure("the path of a document is valid")
     }
     return name
   }
@@ -109,18 +109,18 @@ final class SocketLists: ListStore {
     await client?.close()
   }
 
-  private func connected() async throws -> GRPCTestClient {
+  private func connectedClient() async throws -> GRPCTestClient {
     if let client = client.withLockedValue({ $0 }), client.channel.isActive { return client }
-    let fresh = try await GRPCTestClient.connect(port: port)
-    client.withLockedValue { $0 = fresh }
-    return fresh
+    let newClient = try await GRPCTestClient.connect(port: port)
+    client.withLockedValue { $0 = newClient }
+    return newClient
   }
 
   private func stream<Response: Message>(
     _ method: String, _ request: some Message, as type: Response.Type
   ) async throws -> [Response] {
     do {
-      return try await connected().stream(method, request, as: Response.self)
+      return try await connectedClient().stream(method, request, as: Response.self)
     } catch let status as GRPCStatus {
       throw FirestoreError(StatusCode(rawValue: Int32(status.code.rawValue)), status.message)
     }

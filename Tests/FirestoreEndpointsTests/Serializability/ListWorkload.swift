@@ -57,15 +57,15 @@ final class ListWorkload: Sendable {
         group.addTask {
           var random = WorkloadRandom(seed: seed &* 1_000 &+ UInt64(client))
           let store = store(client)
-          var done = 0
-          while done < transactions, !isDone(), !Task.isCancelled {
+          var acknowledged = 0
+          while acknowledged < transactions, !isDone(), !Task.isCancelled {
             let mode = Mode.allCases[random.below(Mode.allCases.count)]
             var retried: [UInt8]?
             for _ in 0..<5 {
               let (transaction, token) = await self.attempt(mode, store, &random, retrying: retried)
               self.history.withLockedValue { $0.append(transaction) }
               if case .committed = transaction.outcome {
-                done += 1
+                acknowledged += 1
                 self.committed.withLockedValue { $0 += 1 }
                 break
               }
@@ -146,17 +146,17 @@ final class ListWorkload: Sendable {
   ) async throws {
     let found: [Document]
     // The lists that the read covers. A list without a document is empty.
-    let covered: [ListKey]
+    let coveredKeys: [ListKey]
     switch mode == .preconditions ? 0 : random.below(4) {
     case 0:
-      covered = Array(Set((0...random.below(3)).map { _ in random.below(keys) })).sorted()
-      found = try await store.get(covered.map(Lists.name), token)
+      coveredKeys = Array(Set((0...random.below(3)).map { _ in random.below(keys) })).sorted()
+      found = try await store.get(coveredKeys.map(Lists.name), token)
     case 1:
-      covered = Array(0..<keys)
+      coveredKeys = Array(0..<keys)
       found = try await store.query(Lists.query, token)
     case 2:
       let group = random.below(3)
-      covered = (0..<keys).filter { $0 % 3 == group }
+      coveredKeys = (0..<keys).filter { $0 % 3 == group }
       var query = Lists.query
       query.filter = .field(FieldFilter(Lists.group, .equal, .integer(Int64(group))))
       found = try await store.query(query, token)
@@ -166,17 +166,17 @@ final class ListWorkload: Sendable {
       query.limit = 1 + random.below(3)
       found = try await store.query(query, token)
       // A result below the limit contains all lists.
-      covered = found.count < query.limit ?? 0 ? Array(0..<keys) : found.map { Lists.key($0.name) }
+      coveredKeys = found.count < query.limit ?? 0 ? Array(0..<keys) : found.map { Lists.key($0.name) }
     }
-    var seen: [ListKey: [Int64]] = [:]
+    var lists: [ListKey: [Int64]] = [:]
     for document in found {
-      seen[Lists.key(document.name)] = Lists.values(document)
+      lists[Lists.key(document.name)] = Lists.values(document)
       documents[Lists.key(document.name)] = document
     }
-    for key in covered {
-      let list = seen[key] ?? []
-      if let before = transaction.reads[key], before != list {
-        Issue.record("one transaction (\(mode)) read list \(key) as \(before) and as \(list)")
+    for key in coveredKeys {
+      let list = lists[key] ?? []
+      if let earlier = transaction.reads[key], earlier != list {
+        Issue.record("one transaction (\(mode)) read list \(key) as \(earlier) and as \(list)")
       }
       transaction.reads[key] = list
     }
@@ -189,10 +189,10 @@ final class ListWorkload: Sendable {
     guard mode != .readOnly else { return [] }
     var writes: [Write] = []
     if mode != .preconditions, mode != .blind, random.below(6) == 0 { return [] }
-    let known = transaction.reads.keys.sorted()
+    let readKeys = transaction.reads.keys.sorted()
     for _ in 0...random.below(2) {
       let isBlind = mode == .blind || (mode != .preconditions && random.below(4) == 0)
-      let key = isBlind || known.isEmpty ? random.below(keys) : known[random.below(known.count)]
+      let key = isBlind || readKeys.isEmpty ? random.below(keys) : readKeys[random.below(readKeys.count)]
       guard transaction.appends[key] == nil else { continue }
       let value = nextValue.withLockedValue { next in
         defer { next += 1 }
@@ -219,7 +219,7 @@ final class ListWorkload: Sendable {
       }
     }
     if mode == .preconditions {
-      for key in known where transaction.appends[key] == nil {
+      for key in readKeys where transaction.appends[key] == nil {
         writes.append(Write(.verify(Lists.name(key)), precondition: precondition(documents[key])))
       }
     }

@@ -52,8 +52,8 @@ struct SerializabilityTests {
   func sockets(round: UInt64) async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
-    let running = try await FirestoreTestServer.start(.directory(directory))
-    let port = try #require(running.server.firestorePort)
+    let server = try await FirestoreTestServer.start(.directory(directory))
+    let port = try #require(server.server.firestorePort)
     let workload = ListWorkload(keys: 8)
     let stores = (0..<Self.clients).map { _ in SocketLists(port: port) }
     await workload.run(clients: Self.clients, transactions: 75, seed: (Self.seed &+ round) &* 100 &+ 1) {
@@ -62,7 +62,7 @@ struct SerializabilityTests {
     expectNone(try await workload.check(stores[0]))
     #expect(workload.commits == Self.clients * 75)
     for store in stores { await store.close() }
-    await running.stop()
+    await server.stop()
   }
 
   @Test("Transactions are serializable while the server is killed and restarted", arguments: rounds)
@@ -73,7 +73,7 @@ struct SerializabilityTests {
     let workload = ListWorkload(keys: 8)
     let stores = (0..<Self.clients).map { _ in SocketLists(port: port) }
     let isDone = NIOLockedValueBox(false)
-    let running = Task {
+    let workloadTask = Task {
       await workload.run(
         clients: Self.clients, transactions: .max, seed: (Self.seed &+ round) &* 100 &+ 2,
         isDone: { isDone.withLockedValue { $0 } }
@@ -81,17 +81,17 @@ struct SerializabilityTests {
     }
     for kill in 1...3 {
       let server = try KilledServer(directory: directory, firestorePort: port)
-      let wanted = workload.commits + 60
+      let expectedCommits = workload.commits + 60
       let deadline = ContinuousClock.now + .seconds(120)
-      while workload.commits < wanted, ContinuousClock.now < deadline {
+      while workload.commits < expectedCommits, ContinuousClock.now < deadline {
         try await Task.sleep(for: .milliseconds(5))
       }
-      #expect(workload.commits >= wanted, "kill \(kill)")
+      #expect(workload.commits >= expectedCommits, "kill \(kill)")
       await server.kill()
     }
     let last = try KilledServer(directory: directory, firestorePort: port)
     isDone.withLockedValue { $0 = true }
-    await running.value
+    await workloadTask.value
     let lists = SocketLists(port: port)
     var anomalies: [Anomaly]?
     let deadline = ContinuousClock.now + .seconds(60)

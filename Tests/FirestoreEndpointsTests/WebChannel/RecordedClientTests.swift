@@ -1,5 +1,4 @@
-// Tests of a recorded client: the requests of the official client, sent again byte for byte, get the same
-// responses.
+// Replays recorded requests of the official client, and checks the responses.
 //
 // The server sends its messages as numbered arrays on a long response, the back channel. The client acknowledges
 // the last array that it received in the query parameter `AID`.
@@ -37,8 +36,8 @@ struct RecordedClientTests {
       while stream == "Write", (received.last?.id ?? 0) < id, let array = try await back?.next() {
         received.append(array)
       }
-      let known = min(id, received.last?.id ?? 0)
-      return query.replacingCharacters(in: acknowledgement.range, with: "&AID=\(known)")
+      let acknowledged = min(id, received.last?.id ?? 0)
+      return query.replacingCharacters(in: acknowledgement.range, with: "&AID=\(acknowledged)")
     }
 
     mutating func read(until text: String) async throws {
@@ -48,15 +47,15 @@ struct RecordedClientTests {
     }
   }
 
-  @Test("A recorded session of the official client gets the same responses again")
+  @Test("A recorded session of the official client succeeds again")
   func streaming() async throws {
-    try await FirestoreTestPort.with(store: try MemoryStore()) { running in
+    try await FirestoreTestPort.with(store: try MemoryStore()) { server in
       var sessions: [String: Session] = [:]
       for request in RecordedRequest.streaming {
         let stream = request.stream
         var session =
           sessions[stream]
-          ?? Session(client: WebChannelTestClient(port: running.port.port, stream: stream))
+          ?? Session(client: WebChannelTestClient(port: server.port.port, stream: stream))
         if request.query.contains("TYPE=terminate") {
           try await session.read(until: stream == "Listen" ? "REMOVE" : "Ng==")
         }
@@ -89,7 +88,7 @@ struct RecordedClientTests {
       }
       var request = Google_Firestore_V1_GetDocumentRequest()
       request.name = "projects/demo-books/databases/(default)/documents/books/b1"
-      let document: Proto.Document = try await running.client.unary("GetDocument", request)
+      let document: Proto.Document = try await server.client.unary("GetDocument", request)
       #expect(document.fields == ["n": .int(4)])
     }
   }

@@ -71,7 +71,7 @@ private struct RandomSession {
       now = now + .milliseconds(Int64(random.below(3000)))
       switch random.below(9) {
       case 0: newPost()
-      case 1, 2: try arrive()
+      case 1, 2: try deliverPost()
       case 3: if back == nil { try open() }
       case 4: read(random.below(60))
       case 5: if random.below(3) == 0 { disconnect() }
@@ -85,7 +85,7 @@ private struct RandomSession {
   /// Delivers every POST in flight without losses, and then reads until all arrays have arrived and are
   /// acknowledged.
   mutating func deliverAll() throws {
-    while !posts.isEmpty { try arrive(isLossy: false) }
+    while !posts.isEmpty { try deliverPost(isLossy: false) }
     receiveMessages(atMost: .max)
     for _ in 0..<1000 where received.count < sentArrays || session.heldBytes > 0 {
       now = now + .seconds(1)
@@ -103,7 +103,7 @@ private struct RandomSession {
   }
 
   /// Delivers a random POST, or loses the POST or its response. A lost POST stays in flight.
-  private mutating func arrive(isLossy: Bool = true) throws {
+  private mutating func deliverPost(isLossy: Bool = true) throws {
     guard !posts.isEmpty else { return }
     let index = random.below(posts.count)
     let post = posts[index]
@@ -141,27 +141,27 @@ private struct RandomSession {
   private mutating func open() throws {
     let request = BackChannelRequest(
       acknowledged: lastArray, isStreaming: random.below(2) == 0, timeout: .seconds(Int64(random.below(40))))
-    let steps = try session.open(request, now: now)
+    let actions = try session.open(request, now: now)
     isHalfOpen = false
     back = Back(id: session.backChannel ?? -1, acknowledged: lastArray, lastWritten: lastArray)
-    apply(steps)
-    if request.isStreaming { #expect(steps.frames.readableBytes > 0) }
+    apply(actions)
+    if request.isStreaming { #expect(actions.frames.readableBytes > 0) }
   }
 
-  private mutating func apply(_ steps: WebChannelSession.Actions) {
-    #expect(!steps.endsSession)
-    guard steps.frames.readableBytes > 0 || steps.endsBackChannel else { return }
+  private mutating func apply(_ actions: WebChannelSession.Actions) {
+    #expect(!actions.endsSession)
+    guard actions.frames.readableBytes > 0 || actions.endsBackChannel else { return }
     guard var back, !back.hasEnded else {
       if isHalfOpen { return }
       Issue.record("frames are written without a back channel")
       return
     }
-    for array in ReceivedArray.all(steps.frames) {
+    for array in ReceivedArray.all(actions.frames) {
       #expect(array.id > back.lastWritten, "an array is repeated or out of order")
       back.lastWritten = array.id
     }
-    back.bytes.writeImmutableBuffer(steps.frames)
-    back.hasEnded = steps.endsBackChannel
+    back.bytes.writeImmutableBuffer(actions.frames)
+    back.hasEnded = actions.endsBackChannel
     self.back = back
   }
 
@@ -169,13 +169,13 @@ private struct RandomSession {
   private mutating func read(_ maximum: Int) {
     guard var back else { return }
     let all = back.bytes
-    var seen = all.getSlice(at: all.readerIndex, length: min(maximum, all.readableBytes)) ?? ByteBuffer()
-    let before = seen.readerIndex
-    for array in ReceivedArray.consume(&seen) where array.id > lastArray {
+    var readBytes = all.getSlice(at: all.readerIndex, length: min(maximum, all.readableBytes)) ?? ByteBuffer()
+    let before = readBytes.readerIndex
+    for array in ReceivedArray.consume(&readBytes) where array.id > lastArray {
       lastArray = array.id
       if let text = array.payload.array?.first?.string, text != "noop" { received.append(text) }
     }
-    back.bytes.moveReaderIndex(forwardBy: seen.readerIndex - before)
+    back.bytes.moveReaderIndex(forwardBy: readBytes.readerIndex - before)
     self.back = back.hasEnded && back.bytes.readableBytes == 0 ? nil : back
   }
 

@@ -20,7 +20,7 @@ import Testing
 struct WebChannelSessionLifeTests {
   private typealias Client = WebChannelTestClient
 
-  private func port(
+  private func withPort(
     _ change: (inout WebChannelLimits) -> Void = { _ in }, _ body: (FirestoreTestPort) async throws -> Void
   ) async throws {
     var limits = WebChannelLimits()
@@ -28,22 +28,22 @@ struct WebChannelSessionLifeTests {
     try await FirestoreTestPort.with(store: try MemoryStore(), webChannel: limits, body)
   }
 
-  private func opened(_ running: FirestoreTestPort) async throws -> WebChannelTestClient {
-    try await Client.handshake(running.port.port, "Listen", [Client.listen(to: "a/b", 2)]).client
+  private func openSession(_ server: FirestoreTestPort) async throws -> WebChannelTestClient {
+    try await Client.handshake(server.port.port, "Listen", [Client.listen(to: "a/b", 2)]).client
   }
 
   @Test("A request for an unknown session gets status 400 and \"Unknown SID\"")
   func unknownSession() async throws {
-    try await port { running in
-      var client = Client(port: running.port.port)
+    try await withPort { server in
+      var client = Client(port: server.port.port)
       client.sid = "nobody"
       for reply in [try await client.post([], from: 0), try await client.open(after: 0).complete()] {
         #expect(reply.status == 400)
-        let words = try #require(reply.text.range(of: "Unknown SID"))
-        #expect(words.lowerBound > reply.text.startIndex, "clients do not find it at index 0")
+        let range = try #require(reply.text.range(of: "Unknown SID"))
+        #expect(range.lowerBound > reply.text.startIndex, "clients ignore the text at index 0")
       }
       // A session of the Listen stream is unknown to the Write stream.
-      var other = try await opened(running)
+      var other = try await openSession(server)
       other.stream = "Write"
       #expect(try await other.post([], from: 1).status == 400)
     }
@@ -51,8 +51,8 @@ struct WebChannelSessionLifeTests {
 
   @Test("A terminate request ends the session, and may be repeated", arguments: ["POST", "GET"])
   func terminate(_ method: String) async throws {
-    try await port { running in
-      let client = try await opened(running)
+    try await withPort { server in
+      let client = try await openSession(server)
       let back = try await client.open(after: 0)
       _ = try await back.arrays(until: "CURRENT")
       let query = "VER=8&SID=\(client.sid)&RID=102&TYPE=terminate"
@@ -69,8 +69,8 @@ struct WebChannelSessionLifeTests {
 
   @Test("Malformed requests are rejected and do not affect the session")
   func malformedRequests() async throws {
-    try await port { running in
-      let client = try await opened(running)
+    try await withPort { server in
+      let client = try await openSession(server)
       #expect(try await client.post("VER=9&RID=1", "count=0").status == 400)
       #expect(try await client.post("VER=8&RID=1", "count=zz").status == 400)
       #expect(try await client.post("VER=8&SID=\(client.sid)&RID=1&AID=99", "count=0").status == 400)
@@ -82,9 +82,9 @@ struct WebChannelSessionLifeTests {
 
   @Test("Responses have the CORS, caching and session headers that browsers need")
   func browserHeaders() async throws {
-    try await port { running in
+    try await withPort { server in
       let (client, reply) = try await Client.handshake(
-        running.port.port, "Listen", [], query: "&X-HTTP-Session-Id=gsessionid")
+        server.port.port, "Listen", [], query: "&X-HTTP-Session-Id=gsessionid")
       #expect(reply.headers["access-control-allow-origin"] == "http://localhost:5000")
       #expect(reply.headers["access-control-allow-credentials"] == "true")
       #expect(
@@ -96,7 +96,7 @@ struct WebChannelSessionLifeTests {
       let query = "VER=8&SID=\(client.sid)&RID=101"
       #expect(try await client.post("gsessionid=\(session)&" + query, "count=0").status == 200)
       #expect(try await client.post(query, "count=0").status == 200)
-      let plain = try await Client.handshake(running.port.port, "Listen", []).reply
+      let plain = try await Client.handshake(server.port.port, "Listen", []).reply
       #expect(plain.headers["x-http-session-id"] == nil)
       let back = try await client.open(after: 0)
       #expect(try await back.start().headers["access-control-expose-headers"] != nil)
@@ -109,8 +109,8 @@ struct WebChannelSessionLifeTests {
 
   @Test("A session works over HTTP/2, and a stream reset disconnects the back channel")
   func overHTTP2() async throws {
-    try await port { running in
-      let client = try await HTTP2Client.open(running.port.port)
+    try await withPort { server in
+      let client = try await HTTP2Client.open(server.port.port)
       let path = "/google.firestore.v1.Firestore/Listen/channel"
       let exchange = try await client.request(
         .POST, path + "?VER=8&RID=1&CVER=22", body: Client.body([Client.listen(to: "a/b", 2)], from: 0))
@@ -133,8 +133,8 @@ struct WebChannelSessionLifeTests {
 
   @Test("The request with which old clients test for buffering proxies gets its response in two parts")
   func proxyTest() async throws {
-    try await port({ $0.proxyTestPause = .milliseconds(50) }) { running in
-      let client = Client(port: running.port.port, stream: "Listen")
+    try await withPort({ $0.proxyTestPause = .milliseconds(50) }) { server in
+      let client = Client(port: server.port.port, stream: "Listen")
       func test(_ query: String) async throws -> ChannelReply {
         let connection = try await RawConnection.connect(port: client.port)
         try await connection.send(
@@ -150,11 +150,11 @@ struct WebChannelSessionLifeTests {
 
   @Test("A back channel sends noops until its lifetime ends")
   func keepAliveAndLifetime() async throws {
-    try await port({
+    try await withPort({
       $0.keepAlive = .milliseconds(200)
       $0.maximumBackChannelLifetime = .seconds(4)
-    }) { running in
-      let client = try await Client.handshake(running.port.port, "Listen", []).client
+    }) { server in
+      let client = try await Client.handshake(server.port.port, "Listen", []).client
       let back = try await client.open(after: 0)
       var arrays: [ReceivedArray] = []
       while let array = try await back.next() { arrays.append(array) }
@@ -167,8 +167,8 @@ struct WebChannelSessionLifeTests {
 
   @Test("Over HTTP/1.1 a back channel releases its connection early, and the stream continues")
   func connectionHold() async throws {
-    try await port({ $0.maximumConnectionHold = .milliseconds(300) }) { running in
-      let client = try await opened(running)
+    try await withPort({ $0.maximumConnectionHold = .milliseconds(300) }) { server in
+      let client = try await openSession(server)
       var last = 0
       let back = try await client.open(after: 0)
       while let array = try await back.next() { last = array.id }
@@ -182,8 +182,8 @@ struct WebChannelSessionLifeTests {
 
   @Test("Polling receives all arrays, then noops")
   func polling() async throws {
-    try await port { running in
-      let client = try await opened(running)
+    try await withPort { server in
+      let client = try await openSession(server)
       let first = try await client.open(after: 0, polling: 20_000).complete()
       #expect(first.arrays.first?.text.contains("ADD") == true)
       var last = first.arrays.last?.id ?? 0
@@ -202,8 +202,8 @@ struct WebChannelSessionLifeTests {
   /// Clients that use `fetch` fail if a connection is lost before the response head.
   @Test("A polling request gets its response head immediately")
   func pollingSendsHeadImmediately() async throws {
-    try await port { running in
-      let client = try await Client.handshake(running.port.port, "Listen", []).client
+    try await withPort { server in
+      let client = try await Client.handshake(server.port.port, "Listen", []).client
       let back = try await client.open(after: 0, polling: 20_000)
       #expect(try await back.start().status == 200)
       _ = try await client.post([Client.listen(to: "a/b", 2)], from: 0)
@@ -216,11 +216,11 @@ struct WebChannelSessionLifeTests {
   @Test("An idle session expires, and another one takes its place")
   func sessionsExpire() async throws {
     // The timeout is long enough for a busy machine to open the back channel.
-    try await port({
+    try await withPort({
       $0.idleTimeout = .seconds(4)
       $0.maximumSessions = 1
-    }) { running in
-      let client = try await opened(running)
+    }) { server in
+      let client = try await openSession(server)
       let back = try await client.open(after: 0)
       _ = try await back.arrays(until: "CURRENT")
       #expect(try await client.post([], from: 1).status == 200)
@@ -234,10 +234,10 @@ struct WebChannelSessionLifeTests {
 
   @Test("A handshake above the session limit is rejected with status 503")
   func sessionLimit() async throws {
-    try await port({ $0.maximumSessions = 2 }) { running in
-      let first = try await opened(running)
-      _ = try await opened(running)
-      let rejected = try await Client.handshake(running.port.port, "Listen", []).reply
+    try await withPort({ $0.maximumSessions = 2 }) { server in
+      let first = try await openSession(server)
+      _ = try await openSession(server)
+      let rejected = try await Client.handshake(server.port.port, "Listen", []).reply
       #expect(rejected.status == 503)
       #expect(rejected.text.contains("2 sessions"))
       _ = try await BackChannel(
@@ -245,7 +245,7 @@ struct WebChannelSessionLifeTests {
       ).complete()
       #expect(
         try await eventually {
-          try await Client.handshake(running.port.port, "Listen", []).reply.status == 200
+          try await Client.handshake(server.port.port, "Listen", []).reply.status == 200
         })
     }
   }
@@ -253,9 +253,9 @@ struct WebChannelSessionLifeTests {
   /// When the memory of all sessions together exceeds the limit, the server ends a session without a back channel.
   @Test("Memory pressure ends an idle session")
   func memoryLimit() async throws {
-    try await port({ $0.maximumHeldBytes = 100_000 }) { running in
-      try await running.client.commit([.set("a/b", ["t": .text(String(repeating: "x", count: 60_000))])])
-      let clients = [try await opened(running), try await opened(running)]
+    try await withPort({ $0.maximumHeldBytes = 100_000 }) { server in
+      try await server.client.commit([.set("a/b", ["t": .text(String(repeating: "x", count: 60_000))])])
+      let clients = [try await openSession(server), try await openSession(server)]
       let deadline = NIODeadline.now() + .seconds(60)
       var endedCount = 0
       while endedCount == 0, .now() < deadline {
@@ -267,15 +267,15 @@ struct WebChannelSessionLifeTests {
 
   @Test("A slow reader stays within its byte limits and receives everything")
   func slowReadersAreBounded() async throws {
-    try await port({
+    try await withPort({
       $0.maximumUnacknowledgedBytes = 200_000
       $0.maximumBackChannelBytes = 100_000
-    }) { running in
+    }) { server in
       let text = String(repeating: "x", count: 20_000)
-      for n in 0..<50 { try await running.client.commit([.set("big/\(n)", ["t": .text(text)])]) }
+      for n in 0..<50 { try await server.client.commit([.set("big/\(n)", ["t": .text(text)])]) }
       let query =
         "{\"database\":\"\(Client.database)\",\"addTarget\":{\"query\":{\"parent\":\"\(Client.database)/documents\",\"structuredQuery\":{\"from\":[{\"collectionId\":\"big\"}]}},\"targetId\":2}}"
-      let client = try await Client.handshake(running.port.port, "Listen", [query]).client
+      let client = try await Client.handshake(server.port.port, "Listen", [query]).client
       var (last, documents, requests, isCurrent) = (0, 0, 0, false)
       while !isCurrent {
         let back = try await client.open(after: last)
@@ -299,11 +299,11 @@ struct WebChannelSessionLifeTests {
 
   @Test("Draining the server ends streams with UNAVAILABLE")
   func drainingEndsStreams() async throws {
-    try await port { running in
-      let client = try await opened(running)
+    try await withPort { server in
+      let client = try await openSession(server)
       let back = try await client.open(after: 0)
       _ = try await back.arrays(until: "CURRENT")
-      async let drained: Void = running.port.drain(grace: .seconds(5))
+      async let drained: Void = server.port.drain(grace: .seconds(5))
       let error = try await back.arrays(until: "error").last?.payload.array?.first?["error"]
       #expect(error?["status"] == .string("UNAVAILABLE"))
       while try await back.next() != nil {}

@@ -19,7 +19,7 @@ struct WebChannelTests {
   private typealias Client = WebChannelTestClient
 
   /// Runs a port with limits that the test selects.
-  private func port(
+  private func withPort(
     _ change: (inout WebChannelLimits) -> Void = { _ in }, _ body: (Int) async throws -> Void
   ) async throws {
     var limits = WebChannelLimits()
@@ -31,7 +31,7 @@ struct WebChannelTests {
 
   @Test("A Listen stream delivers the writes of a Write stream")
   func listensToADocument() async throws {
-    try await port { port in
+    try await withPort { port in
       let (client, handshake) = try await Client.handshake(
         port, "Listen", [Client.listen(to: "books/b1", 1002)], headers: "Authorization:Bearer owner\r\n")
       #expect(handshake.status == 200)
@@ -46,12 +46,12 @@ struct WebChannelTests {
 
       let (writer, _) = try await Client.handshake(
         port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
-      let acks = try await writer.open(after: 0)
-      #expect(try await acks.nextMessage()?.text.contains("streamToken") == true)
+      let acknowledgements = try await writer.open(after: 0)
+      #expect(try await acknowledgements.nextMessage()?.text.contains("streamToken") == true)
       let posted = try await writer.post(
         [Client.set("books/b1", #"{"title":{"stringValue":"Käfer 😀"},"n":{"integerValue":"412"}}"#)], from: 1)
       #expect(posted.status == 200)
-      #expect(try await acks.nextMessage()?.text.contains("commitTime") == true)
+      #expect(try await acknowledgements.nextMessage()?.text.contains("commitTime") == true)
       let change = try #require(try await back.nextMessage())
       let document = change.payload.array?.first?["documentChange"]?["document"]
       #expect(document?["fields"]?["title"]?["stringValue"] == .string("Käfer 😀"))
@@ -59,17 +59,17 @@ struct WebChannelTests {
 
       let removal = try await client.post(
         ["{\"database\":\"\(Client.database)\",\"removeTarget\":1002}"], from: 1, acknowledging: change.id)
-      let triple = try JSONValue(json: String(removal.text.drop { $0 != "\n" }))
-      #expect(triple.array?.count == 3)
+      let state = try JSONValue(json: String(removal.text.drop { $0 != "\n" }))
+      #expect(state.array?.count == 3)
       _ = try await back.arrays(until: "REMOVE")
       await back.close()
-      await acks.close()
+      await acknowledgements.close()
     }
   }
 
   @Test("A failed write ends the stream with its error, and the session accepts later messages")
   func writeFailureEndsStreamOnly() async throws {
-    try await port { port in
+    try await withPort { port in
       let (client, _) = try await Client.handshake(
         port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
       let write =
@@ -90,7 +90,7 @@ struct WebChannelTests {
 
   @Test("A request without writes closes the Write stream and its channel")
   func emptyWriteClosesChannel() async throws {
-    try await port { port in
+    try await withPort { port in
       let (client, _) = try await Client.handshake(
         port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
       _ = try await client.post(["{\"streamToken\":\"MA==\",\"writes\":[]}"], from: 1)
@@ -109,7 +109,7 @@ struct WebChannelTests {
       ("Basic x", "UNAUTHENTICATED"), ("Bearer x", "INVALID_ARGUMENT"),
     ])
   func headersInBodyOrQuery(_ authorization: String, _ status: String) async throws {
-    try await port { port in
+    try await withPort { port in
       let messages = [Client.listen(to: "books/b1", 2)]
       for inBody in [true, false] {
         let (client, reply) = try await Client.handshake(
@@ -127,7 +127,7 @@ struct WebChannelTests {
 
   @Test("A malformed message ends the stream with INVALID_ARGUMENT")
   func malformedMessages() async throws {
-    try await port { port in
+    try await withPort { port in
       for message in ["{", "[]", "{\"database\":5}", "{\"nothing\":1}"] {
         let (client, reply) = try await Client.handshake(port, "Listen", [message])
         #expect(reply.status == 200)
@@ -142,7 +142,7 @@ struct WebChannelTests {
   /// As over gRPC, earlier writes are committed and acknowledged, and later writes are not applied.
   @Test("A malformed write fails after the earlier ones are committed")
   func malformedWritesFailInOrder() async throws {
-    try await port { port in
+    try await withPort { port in
       for invalidPayload in ["{", "{\"writes\":[{\"nothing\":1}]}"] {
         let (client, _) = try await Client.handshake(
           port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
@@ -155,19 +155,19 @@ struct WebChannelTests {
           arrays.last?.payload.array?.first?["error"]?["status"] == .string("INVALID_ARGUMENT"))
         await back.close()
       }
-      for (document, isThere) in [("a/before", true), ("a/after", false)] {
+      for (document, isStored) in [("a/before", true), ("a/after", false)] {
         let (reader, _) = try await Client.handshake(port, "Listen", [Client.listen(to: document, 2)])
         let back = try await reader.open(after: 0)
         let arrays = try await back.arrays(until: "CURRENT")
-        #expect(arrays.contains { $0.text.contains("documentChange") } == isThere, "\(document)")
+        #expect(arrays.contains { $0.text.contains("documentChange") } == isStored, "\(document)")
         await back.close()
       }
     }
   }
 
   /// Clients reopen a failed stream with the same targets. They remove a target only after its REMOVE.
-  @Test("A malformed target ends alone, and other targets continue", arguments: [false, true])
-  func malformedTargetsFailAlone(first: Bool) async throws {
+  @Test("Only a malformed target ends, and other targets continue", arguments: [false, true])
+  func malformedTargetsFailAlone(isFirst: Bool) async throws {
     let query = #""query":{"parent":"p","structuredQuery":{"where":{"#
     let deep = String(repeating: "[", count: 5_000) + String(repeating: "]", count: 5_000)
     let targets: [(String, Int)] = [
@@ -179,11 +179,11 @@ struct WebChannelTests {
       (#""documents":{"documents":[1,{"a":"]}"}]},"target_id":7"#, 3),
       (#""nothing":\#(deep),"targetId":7"#, 3),
     ]
-    try await port { port in
+    try await withPort { port in
       for (target, code) in targets {
         let message = "{\"database\":\"\(Client.database)\",\"addTarget\":{\(target)}}"
-        let good = Client.listen(to: "a/b", 2)
-        let messages = first ? [message, good] : [good, message]
+        let validTarget = Client.listen(to: "a/b", 2)
+        let messages = isFirst ? [message, validTarget] : [validTarget, message]
         let (client, _) = try await Client.handshake(port, "Listen", messages)
         let back = try await client.open(after: 0)
         var removal: JSONValue?
@@ -204,7 +204,7 @@ struct WebChannelTests {
 
   @Test("A malformed target without a usable ID ends the stream")
   func malformedTargetsWithoutID() async throws {
-    try await port { port in
+    try await withPort { port in
       for members in [
         #""addTarget":{"pipelineQuery":{}}"#, #""addTarget":{"targetId":1,"targetId":2}"#,
         #""addTarget":{"targetId":3000000000}"#, #""addTarget":[]"#,
@@ -225,7 +225,7 @@ struct WebChannelTests {
 
   @Test("Reordered and repeated POSTs are applied once, in order")
   func postsOutOfOrderAndTwice() async throws {
-    try await port { port in
+    try await withPort { port in
       let (client, _) = try await Client.handshake(
         port, "Write", ["{\"database\":\"\(Client.database)\"}"], headers: "Authorization:Bearer owner\r\n")
       func write(_ n: Int) -> String { Client.set("a/b", "{\"n\":{\"integerValue\":\"\(n)\"}}") }
@@ -242,24 +242,24 @@ struct WebChannelTests {
       #expect(tokens == ["MA==", "MQ==", "Mg==", "Mw=="])
       await back.close()
       let (reader, _) = try await Client.handshake(port, "Listen", [Client.listen(to: "a/b", 2)])
-      let listened = try await reader.open(after: 0)
+      let listenChannel = try await reader.open(after: 0)
       #expect(
-        try await listened.arrays(until: "documentChange").last?.text.contains("\"integerValue\":\"3\"")
+        try await listenChannel.arrays(until: "documentChange").last?.text.contains("\"integerValue\":\"3\"")
           == true)
-      await listened.close()
+      await listenChannel.close()
     }
   }
 
   @Test("Unicode spellings of a field name stay distinct")
   func spellings() async throws {
-    try await port { port in
+    try await withPort { port in
       let fields = "{\"\u{E9}\":{\"integerValue\":\"1\"},\"e\u{301}\":{\"integerValue\":\"2\"}}"
       let (client, _) = try await Client.handshake(
         port, "Write", ["{\"database\":\"\(Client.database)\"}", Client.set("a/b", fields)],
         headers: "Authorization:Bearer owner\r\n")
-      let acks = try await client.open(after: 0)
-      #expect(try await acks.arrays(until: "commitTime").count >= 2)
-      await acks.close()
+      let acknowledgements = try await client.open(after: 0)
+      #expect(try await acknowledgements.arrays(until: "commitTime").count >= 2)
+      await acknowledgements.close()
       let (reader, _) = try await Client.handshake(port, "Listen", [Client.listen(to: "a/b", 2)])
       let back = try await reader.open(after: 0)
       let change = try await back.arrays(until: "documentChange").last
@@ -271,7 +271,7 @@ struct WebChannelTests {
 
   @Test("A new back channel resends the arrays of a disconnected one")
   func disconnectedBackChannelsAreReplayed() async throws {
-    try await port { port in
+    try await withPort { port in
       let (client, _) = try await Client.handshake(port, "Listen", [Client.listen(to: "a/b", 2)])
       var back = try await client.open(after: 0)
       let first = try await back.arrays(until: "CURRENT")
@@ -283,8 +283,8 @@ struct WebChannelTests {
       // The older back channel ends with a complete response.
       while try await back.next() != nil {}
       #expect(back.hasEnded)
-      let rest = try #require(try await newer.next())
-      #expect(rest.id > (again.last?.id ?? 0))
+      let next = try #require(try await newer.next())
+      #expect(next.id > (again.last?.id ?? 0))
       await newer.close()
     }
   }

@@ -45,8 +45,9 @@ struct CallerStreamTests {
     }
   }
 
-  /// Adds streams whose credentials have expired, and waits until the first one ends.
-  private func expire(_ streams: CallerStreams, _ clock: ManualClock) async throws -> [TestStream] {
+  /// Adds streams whose credentials expire together, lets them expire, and waits until the first stream begins to end.
+  private func addExpiringStreams(_ streams: CallerStreams, _ clock: ManualClock) async throws -> [TestStream]
+  {
     let expiry = clock.wallTime() / 1_000_000 + 5
     let expiring = (0..<50).map { _ in TestStream("expiring", expiry: expiry) }
     for stream in expiring { streams.add(stream) }
@@ -62,7 +63,7 @@ struct CallerStreamTests {
     let streams = CallerStreams(clock: clock)
     let later = TestStream("later")
     streams.add(later)
-    let expiring = try await expire(streams, clock)
+    let expiring = try await addExpiringStreams(streams, clock)
     for number in 1...expiring.count {
       try await eventually("stream \(number) ends") { expiring.contains(where: \.isEnding) }
       let ending = expiring.filter(\.isEnding)
@@ -88,7 +89,7 @@ struct CallerStreamTests {
     let clock = ManualClock()
     let streams = CallerStreams(clock: clock)
     let (revoked, other) = (TestStream("revoked", expiry: .max), TestStream("other", expiry: .max))
-    let expiring = try await expire(streams, clock)
+    let expiring = try await addExpiringStreams(streams, clock)
     streams.add(revoked)
     streams.add(other)
     streams.revoke { $0.user?.id == "revoked" }

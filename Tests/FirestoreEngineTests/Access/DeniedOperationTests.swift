@@ -58,7 +58,7 @@ import Testing
     #expect(try await fixture.get("secret/stored") == ["large": large, "list": .array([1])])
   }
 
-  @Test("a denied caller does not learn that stored documents exceed the cost of a commit")
+  @Test("a denied caller does not learn that stored documents exceed the cost limit of a commit")
   func hidesCommitCost() async throws {
     let fixture = try EngineFixture(policy: TestPolicy.denying("secret"), maximumCommitCost: 1 << 18)
     let large = Value.bytes([UInt8](repeating: 1, count: 200_000))
@@ -204,12 +204,12 @@ import Testing
 
   @Test("a transaction loses its locks if a read is denied after it took them")
   func deniedUnderLocks() async throws {
-    let isOpen = Collected<Bool>()
+    let decisions = Collected<Bool>()
     let policy = TestPolicy { _, operation, _ in
       guard case .get = operation else { return .allowed }
-      isOpen.append(true)
+      decisions.append(true)
       // The first decision is made before the locks are taken, the second under them.
-      return isOpen.all.count == 2 ? .deny(reason: "closed") : .allowed
+      return decisions.all.count == 2 ? .deny(reason: "closed") : .allowed
     }
     let fixture = try EngineFixture(policy: policy)
     try await fixture.set("c/d", ["n": 1])

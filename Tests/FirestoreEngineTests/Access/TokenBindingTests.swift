@@ -10,12 +10,12 @@ import Testing
 @testable import FirestoreEngine
 
 @Suite("Tokens of callers", .timeLimit(.minutes(5))) struct TokenBindingTests {
-  private func listing(_ fixture: EngineFixture, _ token: String = "") -> ListDocumentsRequest {
+  private func listRequest(_ fixture: EngineFixture, _ token: String = "") -> ListDocumentsRequest {
     ListDocumentsRequest(
       parent: fixture.root, collectionID: "c", pageSize: 1, pageToken: token, orderBy: "n")
   }
 
-  private func filled() async throws -> EngineFixture {
+  private func filledFixture() async throws -> EngineFixture {
     let fixture = try EngineFixture()
     for number in 0..<3 {
       try await fixture.set(ResourcePath(["c", "d\(number)"]), ["n": .integer(Int64(number))])
@@ -25,33 +25,35 @@ import Testing
 
   @Test("a page token is valid only for the caller that received it")
   func pageTokens() async throws {
-    let fixture = try await filled()
+    let fixture = try await filledFixture()
     let alice = Principal.user("alice")
-    let token = try await fixture.engine.listDocuments(listing(fixture), as: alice).nextPageToken
+    let token = try await fixture.engine.listDocuments(listRequest(fixture), as: alice).nextPageToken
     #expect(!token.isEmpty)
     let tenant = Principal(.user(User(id: "alice", tenant: "t", claims: .none)))
     for other in [Principal.user("bob"), .nobody, .administrator, tenant] {
-      let error = await failure { try await fixture.engine.listDocuments(listing(fixture, token), as: other) }
+      let error = await failure {
+        try await fixture.engine.listDocuments(listRequest(fixture, token), as: other)
+      }
       #expect(error == .invalidArgument("The page token is not valid."))
     }
     let refreshed = Principal.user("alice", claims: ["iat": .int(2)])
-    let next = try await fixture.engine.listDocuments(listing(fixture, token), as: refreshed)
+    let next = try await fixture.engine.listDocuments(listRequest(fixture, token), as: refreshed)
     #expect(next.documents.count == 1)
   }
 
   @Test("a page token remains valid after a restart, and every changed bit makes it invalid")
   func forgery() async throws {
-    let fixture = try await filled()
-    let token = try await fixture.engine.listDocuments(listing(fixture), as: .nobody).nextPageToken
+    let fixture = try await filledFixture()
+    let token = try await fixture.engine.listDocuments(listRequest(fixture), as: .nobody).nextPageToken
     let restarted = try EngineFixture(store: fixture.store)
-    _ = try await restarted.engine.listDocuments(listing(fixture, token), as: .nobody)
+    _ = try await restarted.engine.listDocuments(listRequest(fixture, token), as: .nobody)
     let digits = Array(token.utf8)
     for index in digits.indices {
       var changed = digits
       changed[index] = digits[index] == UInt8(ascii: "0") ? UInt8(ascii: "1") : UInt8(ascii: "0")
       let text = String(decoding: changed, as: UTF8.self)
       let error = await failure {
-        try await fixture.engine.listDocuments(listing(fixture, text), as: .nobody)
+        try await fixture.engine.listDocuments(listRequest(fixture, text), as: .nobody)
       }
       #expect(error?.code == .invalidArgument)
     }
@@ -59,10 +61,10 @@ import Testing
 
   @Test("a page token of another database is invalid")
   func otherDatabases() async throws {
-    let fixture = try await filled()
-    let token = try await fixture.engine.listDocuments(listing(fixture), as: .nobody).nextPageToken
+    let fixture = try await filledFixture()
+    let token = try await fixture.engine.listDocuments(listRequest(fixture), as: .nobody).nextPageToken
     let other = DatabaseName(project: "demo", database: "other")
-    var request = listing(fixture, token)
+    var request = listRequest(fixture, token)
     request.parent = ParentName(rootOf: other)
     #expect(
       await failure { try await fixture.engine.listDocuments(request, as: .nobody) }?.code == .invalidArgument
@@ -99,10 +101,12 @@ import Testing
     for number in 0..<3 {
       try await fixture.set(ResourcePath(["c", "d\(number)"]), ["n": .integer(Int64(number))])
     }
-    let token = try await fixture.engine.listDocuments(listing(fixture), as: .nobody).nextPageToken
+    let token = try await fixture.engine.listDocuments(listRequest(fixture), as: .nobody).nextPageToken
     fixture.engine.policies.publish(LockedPolicy(), for: fixture.database)
     _ = store.takeCount()
-    let error = await failure { try await fixture.engine.listDocuments(listing(fixture, token), as: .nobody) }
+    let error = await failure {
+      try await fixture.engine.listDocuments(listRequest(fixture, token), as: .nobody)
+    }
     #expect(error?.code == .unauthenticated)
     #expect(store.takeCount() == 0)
   }

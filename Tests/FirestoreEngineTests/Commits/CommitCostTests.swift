@@ -111,8 +111,8 @@ private struct RecordingPolicy: AccessPolicy {
   ) async throws -> PlanOutcome {
     let database = try await fixture.engine.database(fixture.database)
     return try await database.rows.execute(validating: nil) { view in
-      let work = CommitCostBudget(limit: .max, written: written)
-      var plan = CommitPlan(view, .automatic, .standard, costBudget: work, needsDecisions: false)
+      let budget = CommitCostBudget(limit: .max, written: written)
+      var plan = CommitPlan(view, .automatic, .standard, costBudget: budget, needsDecisions: false)
       try plan.apply(writes)
       var rejection: FirestoreError?
       do { try plan.finish() } catch let error as FirestoreError { rejection = error }

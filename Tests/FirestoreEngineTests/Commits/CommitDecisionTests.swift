@@ -10,9 +10,9 @@ import Testing
 @testable import FirestoreEngine
 
 @Suite("Commits that are decided in parts", .timeLimit(.minutes(2))) struct CommitDecisionTests {
-  /// Decides commits of `c` in three parts that read `flags/open`. Calls `parted` after each unfinished part.
+  /// Decides commits of `c` in three parts that read `flags/open`. Calls `onUnfinishedPart` after each unfinished part.
   private static func policy(
-    _ parts: Collected<Int>, _ parted: @escaping @Sendable (_ part: Int) -> Void
+    _ parts: Collected<Int>, _ onUnfinishedPart: @escaping @Sendable (_ part: Int) -> Void
   ) -> TestPolicy {
     TestPolicy { _, operation, view in
       guard operation.touches("c"), case .commit = operation,
@@ -25,7 +25,7 @@ import Testing
       var decision = FirestoreDecision.allow(dependingOn: [flag])
       if part < 2 {
         decision.continuation = part + 1
-        parted(part)
+        onUnfinishedPart(part)
       }
       return decision
     }
@@ -53,16 +53,16 @@ import Testing
     arguments: ["flags/open", "c/d1"])
   func changes(path: ResourcePath) async throws {
     let parts = Collected<Int>()
-    let engine = Guarded<EngineFixture?>(nil)
+    let fixtureHolder = Guarded<EngineFixture?>(nil)
     let fixture = try EngineFixture(
       policy: Self.policy(parts) { part in
-        guard part == 1, parts.all.count == 2, let fixture = engine.withLock({ $0 }) else { return }
+        guard part == 1, parts.all.count == 2, let fixture = fixtureHolder.withLock({ $0 }) else { return }
         // This write is enqueued before the commit that is being decided.
         guard let name = DocumentName(database: fixture.database, path: path) else { return }
         let write = Write(.update(name, fields: ["on": true, "again": true]))
         fixture.engine.commit(in: fixture.database, [write], as: .administrator) { _ in }
       })
-    engine.withLock { $0 = fixture }
+    fixtureHolder.withLock { $0 = fixture }
     try await fixture.set("flags/open", ["on": true])
     _ = try await fixture.engine.commit(in: fixture.database, try writes(fixture), as: .user("u"))
     #expect(parts.all == [0, 1, 0, 1, 2])
@@ -71,16 +71,16 @@ import Testing
   @Test("permission that ends between the parts denies the commit")
   func revocation() async throws {
     let parts = Collected<Int>()
-    let engine = Guarded<EngineFixture?>(nil)
+    let fixtureHolder = Guarded<EngineFixture?>(nil)
     let fixture = try EngineFixture(
       policy: Self.policy(parts) { part in
-        guard part == 1, let fixture = engine.withLock({ $0 }),
+        guard part == 1, let fixture = fixtureHolder.withLock({ $0 }),
           let name = DocumentName(database: fixture.database, path: "flags/open")
         else { return }
         let write = Write(.update(name, fields: ["on": false]))
         fixture.engine.commit(in: fixture.database, [write], as: .administrator) { _ in }
       })
-    engine.withLock { $0 = fixture }
+    fixtureHolder.withLock { $0 = fixture }
     try await fixture.set("flags/open", ["on": true])
     let commit = try writes(fixture)
     let error = await failure {
@@ -93,13 +93,13 @@ import Testing
   @Test("a policy that is replaced between the parts decides from the start")
   func replacedPolicy() async throws {
     let parts = Collected<Int>()
-    let engine = Guarded<EngineFixture?>(nil)
+    let fixtureHolder = Guarded<EngineFixture?>(nil)
     let fixture = try EngineFixture(
       policy: Self.policy(parts) { part in
-        guard part == 1, let fixture = engine.withLock({ $0 }) else { return }
+        guard part == 1, let fixture = fixtureHolder.withLock({ $0 }) else { return }
         fixture.engine.policies.publish(TestPolicy.denying("c"), for: fixture.database)
       })
-    engine.withLock { $0 = fixture }
+    fixtureHolder.withLock { $0 = fixture }
     try await fixture.set("flags/open", ["on": true])
     let commit = try writes(fixture)
     let error = await failure {
@@ -201,12 +201,14 @@ import Testing
     #expect(decided.all.map { "\($0.commit)\($0.part)" } == order)
   }
 
-  @Test("all parts of a decision see the same time and server timestamps, which a new start renews")
+  @Test(
+    "all parts of a decision see the same time and server timestamps; a decision that starts again gets new ones"
+  )
   func time() async throws {
     let seen = Collected<Timestamp>()
     let fixture = Guarded<EngineFixture?>(nil)
     let milliseconds = Guarded<UInt64>(1_764_000_000_000)
-    // Each version is of another millisecond.
+    // Each version is in a different millisecond.
     let clock = StoreClock {
       milliseconds.withLock {
         $0 += 1
@@ -258,16 +260,16 @@ import Testing
   func observation() async throws {
     let parts = Collected<Int>()
     let count = Guarded(0)
-    let engine = Guarded<EngineFixture?>(nil)
+    let fixtureHolder = Guarded<EngineFixture?>(nil)
     let fixture = try EngineFixture(
       policy: Self.policy(parts) { part in
-        guard part == 1, parts.all.count == 2, let fixture = engine.withLock({ $0 }),
+        guard part == 1, parts.all.count == 2, let fixture = fixtureHolder.withLock({ $0 }),
           let name = DocumentName(database: fixture.database, path: "flags/open")
         else { return }
         let write = Write(.update(name, fields: ["on": true, "again": true]))
         fixture.engine.commit(in: fixture.database, [write], as: .administrator) { _ in }
       }, observer: Observer(count: count))
-    engine.withLock { $0 = fixture }
+    fixtureHolder.withLock { $0 = fixture }
     try await fixture.set("flags/open", ["on": true])
     _ = try await fixture.engine.commit(in: fixture.database, try writes(fixture), as: .user("u"))
     #expect(parts.all == [0, 1, 0, 1, 2])
@@ -277,16 +279,16 @@ import Testing
   @Test("a decision whose documents change at every part ends with ABORTED, and writes nothing")
   func contention() async throws {
     let parts = Collected<Int>()
-    let engine = Guarded<EngineFixture?>(nil)
+    let fixtureHolder = Guarded<EngineFixture?>(nil)
     let fixture = try EngineFixture(
       policy: Self.policy(parts) { _ in
-        guard let fixture = engine.withLock({ $0 }),
+        guard let fixture = fixtureHolder.withLock({ $0 }),
           let name = DocumentName(database: fixture.database, path: "flags/open")
         else { return }
         let write = Write(.update(name, fields: ["on": true, "n": .integer(Int64(parts.all.count))]))
         fixture.engine.commit(in: fixture.database, [write], as: .administrator) { _ in }
       })
-    engine.withLock { $0 = fixture }
+    fixtureHolder.withLock { $0 = fixture }
     try await fixture.set("flags/open", ["on": true])
     let commit = try writes(fixture)
     let error = await failure {

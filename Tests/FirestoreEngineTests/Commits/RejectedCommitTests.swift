@@ -1,4 +1,4 @@
-// Commits that are rejected before the sequencer: the transaction ends, and its locks are released.
+// Rejected commits: the transaction ends, and its locks are released.
 
 import Access
 import FirestoreModel
@@ -7,7 +7,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-/// Writes that can never be committed.
+/// Writes whose commit fails.
 struct InvalidWrites: Sendable, CustomTestStringConvertible {
   let testDescription: String
   let code: StatusCode
@@ -76,7 +76,7 @@ struct InvalidWrites: Sendable, CustomTestStringConvertible {
     try #require(database.transactions.openCount == 0)
     // The test clock never advances, so a wait for a lock would never end.
     try await fixture.set("c/a", ["n": 2])
-    let expired = FirestoreError.invalidArgument(TransactionTable.expired)
+    let expired = FirestoreError.invalidArgument(TransactionTable.expiredMessage)
     #expect(await failure { try await fixture.get("c/a", .transaction(token)) } == expired)
     #expect(await failure { try await fixture.commit([], transaction: token) } == expired)
     try await fixture.engine.rollback(in: fixture.database, transaction: token, as: .administrator)

@@ -272,9 +272,9 @@ import Testing
   @Test("create assigns a random id, and rejects an existing one")
   func createAndUpdate() async throws {
     let collection = try fixture.collection("c")
-    let made = try await fixture.engine.createDocument(
+    let created = try await fixture.engine.createDocument(
       in: collection, id: nil, fields: ["a": 1], as: .administrator)
-    #expect(made.name.id.count == 20)
+    #expect(created.name.id.count == 20)
     _ = try await fixture.engine.createDocument(in: collection, id: "d", fields: ["a": 1], as: .administrator)
     let rejection = await failure {
       try await fixture.engine.createDocument(in: collection, id: "d", fields: [:], as: .administrator)

@@ -38,7 +38,7 @@ import Testing
     #expect(database.locks.state.withLock { $0.owned.isEmpty && $0.footprints.isEmpty })
   }
 
-  @Test("clearing splits documents with many index entries over several commits")
+  @Test("clearing deletes documents with many index entries in several commits")
   func manyEntries() async throws {
     let fixture = try EngineFixture()
     let long = String(repeating: "x", count: 1_150)

@@ -16,7 +16,7 @@ struct EngineLimitTests {
       StoreOptions(clock: StoreClock { clock.withLock { $0 } }, trimmingIntervalMilliseconds: 1))
   }
 
-  @Test("a limited listener with the maximum number of filters gets the next document after a deletion")
+  @Test("a listener with a limit and the maximum number of filters gets the next document after a deletion")
   func refillsLimit() async throws {
     let fixture = try EngineFixture()
     for id in ["a", "b", "c"] { try await fixture.set(ResourcePath(["c", id]), ["z": 0]) }
@@ -32,8 +32,8 @@ struct EngineLimitTests {
     try await eventually("the target is current") { client.view.current == [2] }
     for id in ["a", "b"] {
       let time = try #require(try await fixture.delete(ResourcePath(["c", id])).commitTime)
-      let left = try await client.snapshot(at: time)
-      #expect(left[2]?.keys.contains("c/c") == true, "\(client.view.removed)")
+      let snapshot = try await client.snapshot(at: time)
+      #expect(snapshot[2]?.keys.contains("c/c") == true, "\(client.view.removed)")
     }
     #expect(client.view.removed.isEmpty && client.view.violations.isEmpty)
     stream.close()
@@ -51,7 +51,8 @@ struct EngineLimitTests {
     _ = try await fixture.get("c/d", .transaction(idle))
     fixture.clock.advance(by: UInt64(60 * factor) * 1_000_000 + 1)
     #expect(
-      await failure { try await fixture.get("c/d", .transaction(idle)) } == .aborted(TransactionTable.expired)
+      await failure { try await fixture.get("c/d", .transaction(idle)) }
+        == .aborted(TransactionTable.expiredMessage)
     )
     let busy = try await fixture.begin()
     for _ in 0..<5 {
@@ -60,7 +61,8 @@ struct EngineLimitTests {
     }
     fixture.clock.advance(by: UInt64(20 * factor) * 1_000_000 + 1)
     #expect(
-      await failure { try await fixture.get("c/d", .transaction(busy)) } == .aborted(TransactionTable.expired)
+      await failure { try await fixture.get("c/d", .transaction(busy)) }
+        == .aborted(TransactionTable.expiredMessage)
     )
   }
 
@@ -93,7 +95,7 @@ struct EngineLimitTests {
       }
     }
     let resumed = WatchClient()
-    resumed.assume(client.view.documents)
+    resumed.setCachedDocuments(client.view.documents)
     let again = try await fixture.watch(resumed)
     again.addTarget(WatchTarget(id: 2, query, start: .resumeToken(token), expectedCount: 1))
     _ = try await resumed.snapshot(at: last)
@@ -159,7 +161,7 @@ struct EngineLimitTests {
     // Adds targets in batches, because pending requests are limited, too.
     for start in stride(from: 1, through: maximum, by: 1_000) {
       try add(start...start + 999)
-      try await eventually("both targets are current") { client.current == start + 999 }
+      try await eventually("the targets are current") { client.current == start + 999 }
     }
     try add(maximum + 1...maximum + 1)
     let rejection = FirestoreError.resourceExhausted("A stream may have \(maximum) targets.")

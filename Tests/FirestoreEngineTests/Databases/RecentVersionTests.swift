@@ -12,7 +12,7 @@ import Testing
   @Test(
     "reads return acknowledged data while the sequencer is blocked, and read times become current afterwards",
     arguments: [false, true])
-  func readsWhileBlocked(isPublishing: Bool) async throws {
+  func readsWhileBlocked(blocksPublishing: Bool) async throws {
     let now = Guarded<UInt64>(1_700_000_000_000_000)
     let clock = StoreClock { now.withLock { $0 } }
     let fixture = try EngineFixture(store: try MemoryStore(StoreOptions(clock: clock)))
@@ -24,9 +24,9 @@ import Testing
       gate.withLock { $0.isHeld = true }
       gate.wait { $0.isOpen ? () : nil }
     }
-    let subscription = isPublishing ? rows.follow { _ in block() } : nil
+    let subscription = blocksPublishing ? rows.follow { _ in block() } : nil
     let writing = Task { [fixture] in
-      if isPublishing {
+      if blocksPublishing {
         try await fixture.set("c/other", [:])
       } else {
         _ = try await rows.execute(validating: nil) { _ in block() }

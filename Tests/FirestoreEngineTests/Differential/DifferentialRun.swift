@@ -21,7 +21,7 @@ struct DifferentialRun {
   private let timeout: UInt64
   private let fixture: EngineFixture
   private var state: State = [:]
-  private var commits: Int64 = 0
+  private var commitCount: Int64 = 0
 
   /// Runs a program and describes the first difference; nil if every result is correct.
   /// - Parameter timeout: Microseconds to wait for a listener's snapshot.
@@ -80,8 +80,8 @@ struct DifferentialRun {
       state[path] = fields?.stored
     }
     // The probe gets a new value each time, because a write that changes nothing notifies no listener.
-    commits += 1
-    writes.append(Write(.update(try fixture.name(Self.probe), fields: ["n": .integer(commits)])))
+    commitCount += 1
+    writes.append(Write(.update(try fixture.name(Self.probe), fields: ["n": .integer(commitCount)])))
     guard let time = try await fixture.commit(writes).commitTime else {
       throw Difference(message: "a commit without a time")
     }
@@ -170,12 +170,12 @@ struct DifferentialRun {
 
   // MARK: Listeners
 
-  private func listen(_ client: WatchClient, after known: WatchClient.View? = nil) async throws -> (
+  private func listen(_ client: WatchClient, after previous: WatchClient.View? = nil) async throws -> (
     client: WatchClient, stream: WatchStream
   ) {
     let stream = try await fixture.watch(client)
-    if let known { client.assume(known.snapshots.last?.documents ?? [:]) }
-    let start = known.map { WatchTarget.Start.resumeToken($0.token) } ?? .beginning
+    if let previous { client.setCachedDocuments(previous.snapshots.last?.documents ?? [:]) }
+    let start = previous.map { WatchTarget.Start.resumeToken($0.token) } ?? .beginning
     for (index, question) in program.questions.enumerated() {
       stream.addTarget(WatchTarget(id: Int32(index * 2 + 2), .query(question.engineQuery), start: start))
     }

@@ -25,35 +25,37 @@ extension DifferentialProgram {
   /// The program with one part removed, for every part; largest reductions first.
   private var smaller: [DifferentialProgram] {
     var programs: [DifferentialProgram] = []
-    func with(_ body: (inout DifferentialProgram) -> Void) {
-      var one = self
-      body(&one)
-      programs.append(one)
+    func addVariant(_ body: (inout DifferentialProgram) -> Void) {
+      var variant = self
+      body(&variant)
+      programs.append(variant)
     }
-    for index in questions.indices where questions.count > 1 { with { $0.questions = [questions[index]] } }
-    if !commits.isEmpty { with { $0.commits = [] } }
-    if indexes != DatabaseIndexConfiguration() { with { $0.indexes = DatabaseIndexConfiguration() } }
+    for index in questions.indices where questions.count > 1 {
+      addVariant { $0.questions = [questions[index]] }
+    }
+    if !commits.isEmpty { addVariant { $0.commits = [] } }
+    if indexes != DatabaseIndexConfiguration() { addVariant { $0.indexes = DatabaseIndexConfiguration() } }
     if documents.count > 3 {
-      with { $0.documents = Array(documents.prefix(documents.count / 2)) }
-      with { $0.documents = Array(documents.suffix(documents.count / 2)) }
+      addVariant { $0.documents = Array(documents.prefix(documents.count / 2)) }
+      addVariant { $0.documents = Array(documents.suffix(documents.count / 2)) }
     }
-    for index in commits.indices { with { $0.commits.remove(at: index) } }
+    for index in commits.indices { addVariant { $0.commits.remove(at: index) } }
     for index in commits.indices {
       for change in commits[index].indices where commits[index].count > 1 {
-        with { $0.commits[index].remove(at: change) }
+        addVariant { $0.commits[index].remove(at: change) }
       }
     }
-    for index in indexes.indexes.indices { with { $0.indexes.indexes.remove(at: index) } }
-    for index in indexes.overrides.indices { with { $0.indexes.overrides.remove(at: index) } }
+    for index in indexes.indexes.indices { addVariant { $0.indexes.indexes.remove(at: index) } }
+    for index in indexes.overrides.indices { addVariant { $0.indexes.overrides.remove(at: index) } }
     if maximumScanRows != EngineLimits.maximumScanRows {
-      with { $0.maximumScanRows = EngineLimits.maximumScanRows }
+      addVariant { $0.maximumScanRows = EngineLimits.maximumScanRows }
     }
-    for index in documents.indices { with { $0.documents.remove(at: index) } }
+    for index in documents.indices { addVariant { $0.documents.remove(at: index) } }
     for index in questions.indices {
-      for question in questions[index].smaller { with { $0.questions[index] = question } }
+      for question in questions[index].smaller { addVariant { $0.questions[index] = question } }
     }
     for (index, document) in documents.enumerated() {
-      for entry in document.fields.entries { with { $0.documents[index].fields[entry.key] = nil } }
+      for entry in document.fields.entries { addVariant { $0.documents[index].fields[entry.key] = nil } }
     }
     return programs
   }
@@ -62,24 +64,24 @@ extension DifferentialProgram {
 extension DifferentialProgram.Question {
   fileprivate var smaller: [DifferentialProgram.Question] {
     var questions: [DifferentialProgram.Question] = []
-    func change(_ body: (inout DifferentialProgram.Question) -> Void) {
-      var one = self
-      body(&one)
-      if one != self { questions.append(one) }
+    func addVariant(_ body: (inout DifferentialProgram.Question) -> Void) {
+      var variant = self
+      body(&variant)
+      if variant != self { questions.append(variant) }
     }
-    change { $0.aggregates = [] }
-    for index in aggregates.indices { change { $0.aggregates.remove(at: index) } }
-    change { $0.pageSize = nil }
-    change { $0.isToLast = false }
-    change { $0.query.structured.filter = nil }
-    for part in Self.parts(of: query.structured.filter) { change { $0.query.structured.filter = part } }
-    change { $0.query.structured.startAt = nil }
-    change { $0.query.structured.endAt = nil }
-    change { $0.query.structured.offset = 0 }
-    change { $0.query.structured.limit = nil }
-    change { $0.query.structured.select = nil }
+    addVariant { $0.aggregates = [] }
+    for index in aggregates.indices { addVariant { $0.aggregates.remove(at: index) } }
+    addVariant { $0.pageSize = nil }
+    addVariant { $0.isToLast = false }
+    addVariant { $0.query.structured.filter = nil }
+    for part in Self.parts(of: query.structured.filter) { addVariant { $0.query.structured.filter = part } }
+    addVariant { $0.query.structured.startAt = nil }
+    addVariant { $0.query.structured.endAt = nil }
+    addVariant { $0.query.structured.offset = 0 }
+    addVariant { $0.query.structured.limit = nil }
+    addVariant { $0.query.structured.select = nil }
     for index in query.structured.orderBy.indices {
-      change { $0.query.structured.orderBy.remove(at: index) }
+      addVariant { $0.query.structured.orderBy.remove(at: index) }
     }
     return questions
   }

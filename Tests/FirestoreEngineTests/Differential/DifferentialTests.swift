@@ -17,7 +17,7 @@ import Testing
   private static let count = environment["HEARTH_PROGRAMS"].flatMap(Int.init) ?? 3_000
   private static let seed = environment["HEARTH_SEED"].flatMap(UInt64.init) ?? 1
   /// The number of queries that share one set of documents.
-  private static let questionsEach = 8
+  private static let questionsPerProgram = 8
 
   @Test("queries, pages, aggregations, past reads and listeners agree with the reference evaluator")
   func programs() async throws {
@@ -39,7 +39,7 @@ import Testing
     var seed = Self.seed
     while valid < count, failures < 3 {
       defer { seed += 1 }
-      let program = makeProgram(seed, Self.questionsEach)
+      let program = makeProgram(seed, Self.questionsPerProgram)
       valid += program.questions.count
       if !program.indexes.indexes.isEmpty { composite += program.questions.count }
       guard let difference = await DifferentialRun.difference(program) else { continue }

@@ -1,5 +1,5 @@
-// Programs of the differential test over values that index entries truncate. One collection holds most
-// documents, and their values tie in index entries, so that ranges, orders, cursors and limits fall among ties.
+// Programs of the differential test over values that index entries truncate. One collection holds most documents. Many
+// of their index entries are equal, so that the boundaries of ranges, cursors and limits are between equal entries.
 
 import FirestoreModel
 import OrderedStore
@@ -105,7 +105,7 @@ extension RandomSchema {
     var source = RandomValues(seed: seed)
     let isWide = seed.isMultiple(of: 4)
     var values = (0..<Int.random(in: 3...9, using: &random)).map { _ in source.longValue(isWide: isWide) }
-    // The order of these two is decided after the truncated text, and the following numbers have the reverse order.
+    // The two values differ only after the truncated text. The numbers that follow have the opposite order.
     let text = String(repeating: "x", count: 1_500)
     values += [.array([.string(text + "a"), 2]), .array([.string(text + "b"), 1])]
     values += [.map(["a": .string(text + "a"), "b": 2]), .map(["a": .string(text + "b"), "b": 1])]

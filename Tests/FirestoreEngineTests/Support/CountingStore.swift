@@ -170,11 +170,11 @@ final class CountingView: ReadView {
     _ visit: (_ key: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ writtenAt: Version) throws ->
       Bool
   ) throws -> HiddenKeys {
-    let hidden = try view.scan(range, reverse: reverse, maximumHidden: limit) { key, value, version in
+    let skipped = try view.scan(range, reverse: reverse, maximumHidden: limit) { key, value, version in
       visited += 1
       return try visit(key, value, version)
     }
-    visited += hidden.count
-    return hidden
+    visited += skipped.count
+    return skipped
   }
 }

@@ -17,7 +17,7 @@ struct EngineFixture: Sendable {
 
   init(
     store: (any OrderedStore)? = nil, policy: any AccessPolicy<FirestoreAccess> = OpenPolicy(),
-    lockWait: UInt64 = 2_000_000, budget: WatchBufferLimits = WatchBufferLimits(),
+    lockWait: UInt64 = 2_000_000, watchBufferLimits: WatchBufferLimits = WatchBufferLimits(),
     maximumScanRows: Int = EngineLimits.maximumScanRows, strict: Bool = false,
     limits: EngineLimits = .standard,
     maximumCommitCost: Int = EngineLimits.maximumCommitCost, sortMemory: Int = 1 << 30,
@@ -28,7 +28,7 @@ struct EngineFixture: Sendable {
     self.store = try store ?? MemoryStore()
     clock = ManualClock()
     var options = FirestoreEngine.Options(createsDatabases: true, lockWait: lockWait, clock: clock)
-    options.watchBufferLimits = budget
+    options.watchBufferLimits = watchBufferLimits
     options.maximumScanRows = maximumScanRows
     options.maximumCommitCost = maximumCommitCost
     options.sortMemory = sortMemory

@@ -87,9 +87,9 @@ extension DatabaseIndexConfiguration {
       return Field(field, kind == 0x18 ? .contains : value == 2 ? .descending : .ascending)
     }
     if isExemption, let field = modes.first {
-      let known = overrides.firstIndex { $0.collectionID == id && $0.field == field.path }
-      if let known {
-        overrides[known].indexes.append(.init(scope, field.mode))
+      let existing = overrides.firstIndex { $0.collectionID == id && $0.field == field.path }
+      if let existing {
+        overrides[existing].indexes.append(.init(scope, field.mode))
       } else {
         overrides.append(
           .init(

@@ -38,7 +38,7 @@ struct RandomSchema: Equatable {
     .geoPoint(GeoPoint(latitude: 1, longitude: 2)), .vector([1, 2]),
   ]
 
-  private static let more: [Value] = [
+  private static let unusualValues: [Value] = [
     -1, .integer(.min), .double(-.infinity), 0.5, "\u{0}", "é", "\u{FFFD}", "😀", .bytes([]), .bytes([0xFF]),
     .timestamp(Timestamp(microseconds: -1)), .timestamp(Timestamp(microseconds: 1_700_000_000_000_001)),
     DocumentName(database: DatabaseName(project: "other"), path: "c/__id7__").map(Value.reference) ?? .null,
@@ -51,7 +51,7 @@ struct RandomSchema: Equatable {
   static func random(_ random: inout SeededGenerator) -> RandomSchema {
     let names = ["a", "b", "c", "d.e", "é", "0", "B", "`"].shuffled(using: &random)
     let inner = ["x", "y", "z.z", "a"].shuffled(using: &random)
-    var values = everyKind + more
+    var values = everyKind + unusualValues
     if Int.random(in: 0..<5, using: &random) > 0 {
       values = Array(values.shuffled(using: &random).prefix(Int.random(in: 2...12, using: &random)))
     }

@@ -28,8 +28,8 @@ struct ReferenceEvaluator {
     }
   }
 
-  /// Returns the aggregates. Only documents with all aggregated fields count, and a limit applies to the
-  /// order of these fields.
+  /// Returns the aggregates. Only documents with all aggregated fields are included. A limit selects the first
+  /// documents in the order of these fields.
   func aggregates(_ query: Query, _ operators: [AggregationQuery.Operator]) -> [Value] {
     var base = query
     base.structured.select = nil

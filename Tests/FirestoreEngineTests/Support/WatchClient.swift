@@ -53,7 +53,7 @@ final class WatchClient: WatchOutput {
   func fail(_ error: FirestoreError) async { state.withLock { $0.failure = error } }
 
   /// Sets the documents that an earlier stream delivered.
-  func assume(_ documents: [Int32: [ResourcePath: StoredDocument]]) {
+  func setCachedDocuments(_ documents: [Int32: [ResourcePath: StoredDocument]]) {
     state.withLock { $0.documents = documents }
   }
 

@@ -46,26 +46,26 @@ struct RandomRanges {
   func matchesLinearSearch() {
     var source = RandomRanges(seed: 5)
     for _ in 0..<60 {
-      var index = IntervalTree<Int>()
+      var tree = IntervalTree<Int>()
       var list: [(id: UInt64, range: KeyRange, payload: Int)] = []
       for step in 0..<150 {
         if !list.isEmpty, Int.random(in: 0..<3, using: &source.random) == 0 {
           let removed = list.remove(at: Int.random(in: 0..<list.count, using: &source.random))
-          index.remove(removed.id, startingAt: removed.range.start)
+          tree.remove(removed.id, startingAt: removed.range.start)
         } else {
           let range = source.filledRange()
-          list.append((index.insert(range, step), range, step))
+          list.append((tree.insert(range, step), range, step))
         }
-        #expect(index.count == list.count)
+        #expect(tree.count == list.count)
         let key = source.key()
         var found: [Int] = []
-        index.visit(containing: key) {
+        tree.visit(containing: key) {
           found.append($0); return true
         }
         #expect(found.sorted() == list.filter { $0.range.contains(key) }.map(\.payload).sorted())
         let range = source.filledRange()
         found = []
-        index.visit(overlapping: range) {
+        tree.visit(overlapping: range) {
           found.append($0); return true
         }
         #expect(
@@ -76,21 +76,21 @@ struct RandomRanges {
 
   @Test("a search among many ranges visits only matches, and stops on request")
   func visitsOnlyMatches() {
-    var index = IntervalTree<Int>()
+    var tree = IntervalTree<Int>()
     let count = 100_000
     func key(_ number: Int) -> Key {
       [UInt8(number >> 16 & 255), UInt8(number >> 8 & 255), UInt8(number & 255)]
     }
-    for number in 0..<count { _ = index.insert(KeyRange(start: key(number), end: key(number + 1)), number) }
+    for number in 0..<count { _ = tree.insert(KeyRange(start: key(number), end: key(number + 1)), number) }
     for number in stride(from: 0, to: count, by: 7) {
       var found: [Int] = []
-      index.visit(containing: key(number)) {
+      tree.visit(containing: key(number)) {
         found.append($0); return true
       }
       #expect(found == [number])
     }
     var visits = 0
-    index.visit(overlapping: KeyRange(start: [], end: nil)) { _ in
+    tree.visit(overlapping: KeyRange(start: [], end: nil)) { _ in
       visits += 1
       return visits < 10
     }

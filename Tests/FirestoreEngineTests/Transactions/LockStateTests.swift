@@ -130,7 +130,7 @@ private struct ModelLocks {
 
 @Suite("Lock table", .timeLimit(.minutes(10))) struct LockStateTests {
   @Test(
-    "a read yields to the eight oldest conflicting writes whose deadlines are not later, and a release grants all of them"
+    "a read yields to the eight oldest conflicting writes that time out by a given time, and a release grants all of them"
   )
   func yieldsToEightWrites() throws {
     var state = LockTable.State()
@@ -146,7 +146,7 @@ private struct ModelLocks {
         LockTable.WriteRequest(writer: id, owner: nil, footprint: footprint))
       let found = state.blocker(of: request, before: id)
       let witness = try #require(found)
-      // Every fifth write has a later deadline than the read, so the read does not yield to it.
+      // Every fifth write times out after time 1, so the read does not yield to it.
       let waiter = LockTable.Waiter(id: id, request: request, deadline: id.isMultiple(of: 5) ? 9 : 1) { _ in }
       state.append(waiter, witness: witness)
     }
@@ -175,7 +175,7 @@ private struct ModelLocks {
     func below(_ bound: Int) -> Int { Int.random(in: 0..<bound, using: &source.random) }
     var state = LockTable.State()
     var model = ModelLocks()
-    var next: UInt64 = 1
+    var nextID: UInt64 = 1
     let owners = (1...6).map { LockTable.Owner(id: $0, age: $0) }
     func mode(_ owner: LockTable.Owner) -> LockTable.Mode { owner.id > 4 ? .exclusive : .shared }
     for _ in 0..<600 {
@@ -183,8 +183,8 @@ private struct ModelLocks {
       switch below(10) {
       case 0..<4:
         let owner = owners[below(owners.count)]
-        let id = next
-        next += 1
+        let id = nextID
+        nextID += 1
         let request: LockTable.Request
         if below(3) > 0 {
           let read = LockTable.ReadRequest(

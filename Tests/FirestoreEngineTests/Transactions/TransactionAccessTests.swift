@@ -122,11 +122,12 @@ private struct DenyTransactionsPolicy: AccessPolicy {
   func rejectedReadEndsTransaction() async throws {
     let fixture = try EngineFixture()
     let database = try await fixture.engine.database(fixture.database)
-    let future = StructuredQuery(from: [.init("c")], limit: -1)
+    let invalidQuery = StructuredQuery(from: [.init("c")], limit: -1)
     for _ in 0..<3 {
       _ = await failure {
         try await fixture.engine.runQuery(
-          Query(parent: fixture.root, future), consistency: .newTransaction(.readWrite()), as: .administrator
+          Query(parent: fixture.root, invalidQuery), consistency: .newTransaction(.readWrite()),
+          as: .administrator
         ) { _ in }
       }
       _ = await failure {

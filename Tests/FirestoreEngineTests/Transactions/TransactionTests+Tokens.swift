@@ -43,21 +43,21 @@ extension TransactionTests {
     let rejection = await failure { try await fixture.commit([try set("c/d", 3)], transaction: second) }
     #expect(rejection == .invalidArgument("Cannot modify entities in a read-only transaction."))
     let after = await failure { try await read("c/d", second) }
-    #expect(after?.message == TransactionTable.expired)
+    #expect(after?.message == TransactionTable.expiredMessage)
   }
 
   @Test("transactions expire after 60 s idle and after 270 s in total")
   func expiry() async throws {
     let idle = try await fixture.begin()
     fixture.clock.advance(by: EngineLimits.standard.transactionIdleTimeout + 1)
-    #expect(await failure { try await read("c/d", idle) } == .aborted(TransactionTable.expired))
+    #expect(await failure { try await read("c/d", idle) } == .aborted(TransactionTable.expiredMessage))
     let busy = try await fixture.begin()
     for _ in 0..<5 {
       fixture.clock.advance(by: 50_000_000)
       _ = try await read("c/d", busy)
     }
     fixture.clock.advance(by: 21_000_000)
-    #expect(await failure { try await read("c/d", busy) } == .aborted(TransactionTable.expired))
+    #expect(await failure { try await read("c/d", busy) } == .aborted(TransactionTable.expiredMessage))
     #expect(await failure { try await fixture.commit([], transaction: busy) }?.code == .aborted)
   }
 
@@ -72,7 +72,7 @@ extension TransactionTests {
     try await fixture.commit([try set("c/d", 1)], transaction: committed)
     #expect(await failure { try await fixture.commit([], transaction: committed) }?.code == .invalidArgument)
     #expect(await rollback(committed)?.code == .invalidArgument)
-    #expect(await failure { try await read("c/d", committed) }?.message == TransactionTable.expired)
+    #expect(await failure { try await read("c/d", committed) }?.message == TransactionTable.expiredMessage)
     let rolledBack = try await fixture.begin()
     #expect(await rollback(rolledBack) == nil)
     #expect(await rollback(rolledBack) == nil)
@@ -82,15 +82,16 @@ extension TransactionTests {
     #expect(await failure { try await fixture.commit([missing], transaction: failed) }?.code == .notFound)
     #expect(
       await failure { try await fixture.commit([], transaction: failed) }
-        == .invalidArgument(TransactionTable.expired))
-    #expect(await failure { try await read("c/d", failed) } == .invalidArgument(TransactionTable.expired))
+        == .invalidArgument(TransactionTable.expiredMessage))
+    #expect(
+      await failure { try await read("c/d", failed) } == .invalidArgument(TransactionTable.expiredMessage))
     #expect(await rollback(failed) == nil)
     #expect(await rollback(failed) == nil)
   }
 
   @Test("forged tokens and tokens of other databases are rejected")
   func foreignTokens() async throws {
-    // A database that exists has the key of its tokens after a restart too.
+    // This first commit stores the key that signs tokens. Otherwise the second engine below would have another key.
     try await fixture.set("c/d", [:])
     let token = try await fixture.begin()
     func code(_ token: [UInt8], _ database: DatabaseName) async -> StatusCode? {
@@ -108,7 +109,7 @@ extension TransactionTests {
     #expect(retry?.code == .invalidArgument)
     let earlier = try EngineFixture(store: fixture.store)
     let stale = await failure { try await earlier.commit([], transaction: token) }
-    #expect(stale == .aborted(TransactionTable.expired))
+    #expect(stale == .aborted(TransactionTable.expiredMessage))
   }
 
   @Test(

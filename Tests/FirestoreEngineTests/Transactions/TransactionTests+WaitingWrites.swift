@@ -20,7 +20,7 @@ extension TransactionTests {
   }
 
   /// Starts a task and returns once it waits for a lock.
-  private func waiting<Result: Sendable>(
+  private func startWaiting<Result: Sendable>(
     _ what: String, _ body: @escaping @Sendable () async throws -> Result
   ) async throws -> Task<Result, any Error> {
     let locks = try await fixture.engine.database(fixture.database).locks
@@ -62,11 +62,11 @@ extension TransactionTests {
     try await fixture.set("c/d", ["n": 1])
     let holder = try await fixture.begin()
     #expect(try await read("c/d", holder) == 1)
-    let write = try await waiting("the write waits") {
+    let write = try await startWaiting("the write waits") {
       try await self.fixture.commit([try self.increment("c/d", by: 10)])
     }
     let retry = try await beginRetry()
-    let reading = try await waiting("the retry waits") { try await self.read("c/d", retry) }
+    let reading = try await startWaiting("the retry waits") { try await self.read("c/d", retry) }
     try await rollBack(holder)
     #expect(try await reading.value == 11)
     _ = try await write.value
@@ -114,19 +114,21 @@ extension TransactionTests {
     try await fixture.set("c/other", ["n": 5])
     let holder = try await fixture.begin()
     #expect(try await read("c/d", holder) == 1)
-    let write = try await waiting("the write waits") { try await self.fixture.set("c/d", ["n": 2]) }
+    let write = try await startWaiting("the write waits") { try await self.fixture.set("c/d", ["n": 2]) }
     // Readers do not queue after a write that has only begun to wait, because most lock holders end soon.
     let early = try await fixture.begin()
     #expect(try await read("c/d", early) == 1)
     fixture.clock.advance(by: 1_000_001)
     let late = try await fixture.begin()
-    let lateReading = try await waiting("a late reader gives way") { try await self.read("c/d", late) }
+    let lateReading = try await startWaiting("a late reader gives way") { try await self.read("c/d", late) }
     let busy = try await fixture.begin()
     #expect(try await read("c/other", busy) == 5)
-    let busyReading = try await waiting("also one that holds something") { try await self.read("c/d", busy) }
+    let busyReading = try await startWaiting("also one that holds something") {
+      try await self.read("c/d", busy)
+    }
     let query = StructuredQuery(from: [.init("c")])
     let scanner = try await fixture.begin()
-    let scanning = try await waiting("also a query") {
+    let scanning = try await startWaiting("also a query") {
       try await self.fixture.query(query, .transaction(scanner)).count
     }
     // Current lock holders and readers of other documents do not wait.
@@ -145,12 +147,12 @@ extension TransactionTests {
     try await fixture.set("c/d", ["n": 1])
     let holder = try await fixture.begin()
     #expect(try await read("c/d", holder) == 1)
-    let write = try await waiting("the write waits") {
+    let write = try await startWaiting("the write waits") {
       await failure { try await self.fixture.set("c/d", ["n": 2]) }
     }
     fixture.clock.advance(by: 1_000_001)
     let late = try await fixture.begin()
-    let reading = try await waiting("the reader gives way") { try await self.read("c/d", late) }
+    let reading = try await startWaiting("the reader gives way") { try await self.read("c/d", late) }
     fixture.clock.advance(by: 1_000_000)
     #expect(try await write.value?.code == .aborted)
     #expect(try await reading.value == 1)
@@ -169,12 +171,12 @@ extension TransactionTests {
     #expect(try await read("c/d", first) == 1)
     let retry = try await fixture.begin(.readWrite(retrying: first))
     let hasRead = Guarded(false)
-    let reading = try await waiting("the retry waits for the first attempt") {
+    let reading = try await startWaiting("the retry waits for the first attempt") {
       defer { hasRead.withLock { $0 = true } }
       return try await self.read("c/d", retry)
     }
     fixture.clock.advance(by: 500_000)
-    let write = try await waiting("the write waits") {
+    let write = try await startWaiting("the write waits") {
       try await self.fixture.commit([try self.set("c/d", 2), try self.set("c/other", 2)])
     }
     // The first attempt ends while the write has 0.5 s left.
@@ -194,7 +196,7 @@ extension TransactionTests {
     #expect(try await read("c/a", holder) == 1)
     let other = try await fixture.begin()
     #expect(try await read("c/z", other) == 1)
-    let write = try await waiting("the write waits") {
+    let write = try await startWaiting("the write waits") {
       try await self.fixture.commit([try self.set("c/a", 2), try self.set("c/b", 2)])
     }
     fixture.clock.advance(by: 1_000_001)
@@ -202,7 +204,7 @@ extension TransactionTests {
     #expect(try await read("c/b", holder) == 1)
     // `other` yields to the write at first. Then the commit of `holder` waits for `other`. Now `other` must stop
     // yielding, because otherwise the write, `holder` and `other` would wait for each other in a cycle.
-    let reading = try await waiting("the other gives way") { try await self.read("c/a", other) }
+    let reading = try await startWaiting("the other gives way") { try await self.read("c/a", other) }
     let commit = Task {
       try await self.fixture.commit([try self.set("c/z", 3)], transaction: holder)
     }

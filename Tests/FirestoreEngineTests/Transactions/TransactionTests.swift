@@ -41,7 +41,7 @@ import Testing
   {
     let clients = 8
     let rounds = 25
-    let worst = Collected<Int>()
+    let abortCounts = Collected<Int>()
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<clients {
         group.addTask {
@@ -59,14 +59,14 @@ import Testing
                 break
               } catch let error as FirestoreError where error.code == .aborted { aborts += 1 }
             }
-            worst.append(aborts)
+            abortCounts.append(aborts)
           }
         }
       }
       try await group.waitForAll()
     }
     #expect(try await number("c/counter") == Int64(clients * rounds))
-    #expect((worst.all.max() ?? 0) <= 1)
+    #expect((abortCounts.all.max() ?? 0) <= 1)
   }
 
   @Test("a plain write waits for a lock and then fails, and the transaction commits")
@@ -100,10 +100,10 @@ import Testing
       outside.cancel()
       _ = try? await outside.value
       fixture.clock.advance(by: EngineLimits.standard.transactionIdleTimeout - 1_000_000)
-      let patient = Task { [fixture] in try await fixture.commit([try self.increment("c/d", by: 10)]) }
+      let lateWrite = Task { [fixture] in try await fixture.commit([try self.increment("c/d", by: 10)]) }
       try await eventually("the write waits") { fixture.clock.sleepers >= 2 }
       fixture.clock.advance(by: 1_000_001)
-      _ = try await patient.value
+      _ = try await lateWrite.value
       #expect(try await number("c/d") == 11)
       return
     }
@@ -279,7 +279,7 @@ import Testing
     try await database.lock(&session, keys: [FirestoreKeyLayout.document(name.path)])
     let seen = try await database.read(&session) { try $0.document(name)?.fields()["n"] }
     #expect(seen == .integer(2))
-    database.transactions.markAborted(owner)
+    database.transactions.markLocksLost(owner)
     database.locks.release(owner)
     database.endRead(session)
     try await fixture.set("c/b", ["n": 3])
@@ -324,10 +324,10 @@ import Testing
                   }
                   #expect(sum == 500)
                 }
-                let have = try await self.read(from, token)
-                let had = try await self.read(to, token)
-                var writes = [try self.set(from, have - 1)]
-                if from != to { writes.append(try self.set(to, had + 1)) } else { writes = [] }
+                let fromBalance = try await self.read(from, token)
+                let toBalance = try await self.read(to, token)
+                var writes = [try self.set(from, fromBalance - 1)]
+                if from != to { writes.append(try self.set(to, toBalance + 1)) } else { writes = [] }
                 try await self.fixture.commit(writes, transaction: token)
                 break
               } catch let error as FirestoreError where error.code == .aborted { retried = retried ?? token }

@@ -30,7 +30,7 @@ import Testing
     func connect(_ fixture: EngineFixture, tampering: (inout [UInt8]) -> Void) async throws {
       let client = WatchClient()
       let stream = try await fixture.watch(client)
-      client.assume(lastSnapshots.mapValues(\.documents))
+      client.setCachedDocuments(lastSnapshots.mapValues(\.documents))
       for (id, target) in targets {
         var start = WatchTarget.Start.beginning
         if let lastSnapshots = lastSnapshots[id] {
@@ -63,7 +63,7 @@ import Testing
     budget.maximumNames = 14
     budget.maximumBatchBytes = 1_000
     budget.maximumReadBytes = 2_000
-    var fixture = try EngineFixture(budget: budget)
+    var fixture = try EngineFixture(watchBufferLimits: budget)
     var model = RandomModel(seed: seed &+ 500, database: fixture.database)
     var history: [(time: Timestamp, documents: [ResourcePath: MapValue])] = [(.epoch, [:])]
     var listeners: [Listener] = []
@@ -105,7 +105,7 @@ import Testing
           try check(listener, history, fixture)
         }
         await fixture.engine.shutDown()
-        fixture = try EngineFixture(store: fixture.store, budget: budget)
+        fixture = try EngineFixture(store: fixture.store, watchBufferLimits: budget)
       default: history.append(try await commit(&model, history[history.count - 1].documents, fixture))
       }
       if model.chance(30) { await Task.yield() }

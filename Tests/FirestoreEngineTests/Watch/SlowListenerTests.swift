@@ -27,41 +27,41 @@ import Testing
     arguments: [10, 16_384])
   func budget(size: Int) throws {
     let budget = WatchBufferLimits()
-    var waiting = BufferedChanges(budget)
+    var buffer = BufferedChanges(budget)
     var stages: [String] = []
     for index in 0..<20_000 {
-      waiting.add([try Self.match(index, bytes: size)])
-      #expect(waiting.bytes <= max(budget.maximumChangeBytes, budget.maximumNameBytes))
+      buffer.add([try Self.match(index, bytes: size)])
+      #expect(buffer.bytes <= max(budget.maximumChangeBytes, budget.maximumNameBytes))
       let stage =
-        switch waiting.content {
+        switch buffer.content {
         case .changes(let matches):
           matches.reduce(0) { $0 + ($1.change.after?.encoded.count ?? 0) } <= budget.maximumChangeBytes
             ? "changes" : "too many changes"
-        case .names: "dirty"
-        case .reset: "everything"
+        case .names: "names"
+        case .reset: "reset"
         }
       if stages.last != stage { stages.append(stage) }
     }
-    #expect(stages == ["changes", "dirty", "everything"])
-    _ = waiting.take()
-    #expect(waiting.isEmpty && waiting.bytes == 0)
+    #expect(stages == ["changes", "names", "reset"])
+    _ = buffer.take()
+    #expect(buffer.isEmpty && buffer.bytes == 0)
   }
 
   @Test("a document with many targets counts once, and a commit above the budget is buffered by name")
   func sharedDocuments() throws {
-    var waiting = BufferedChanges(WatchBufferLimits())
+    var buffer = BufferedChanges(WatchBufferLimits())
     let change = try Self.match(1, bytes: 900_000).change
-    waiting.add(
+    buffer.add(
       (0..<200).map {
         WatchMatch(change: change, registration: $0, before: false, after: true, isNamed: false)
       })
-    guard case .changes(let matches) = waiting.content else {
+    guard case .changes(let matches) = buffer.content else {
       Issue.record("the matches are missing")
       return
     }
     #expect(matches.count == 200)
-    waiting.add(try (10..<20).map { try Self.match($0, bytes: 900_000) })
-    guard case .names(let paths) = waiting.content else {
+    buffer.add(try (10..<20).map { try Self.match($0, bytes: 900_000) })
+    guard case .names(let paths) = buffer.content else {
       Issue.record("9 MB are buffered in full")
       return
     }
@@ -156,7 +156,7 @@ import Testing
   func manyNames() async throws {
     var budget = WatchBufferLimits()
     budget.maximumChanges = 10
-    let fixture = try EngineFixture(budget: budget)
+    let fixture = try EngineFixture(watchBufferLimits: budget)
     let client = WatchClient()
     let stream = try await fixture.watch(client)
     let names = try (0..<100_000).map { try fixture.name(ResourcePath(["c", "d\($0)"])) }

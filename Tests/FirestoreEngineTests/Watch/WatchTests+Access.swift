@@ -42,7 +42,7 @@ extension WatchTests {
     var budget = WatchBufferLimits()
     budget.maximumChanges = 2
     budget.maximumNames = 2
-    let fixture = try EngineFixture(policy: FlagPolicy(), budget: budget)
+    let fixture = try EngineFixture(policy: FlagPolicy(), watchBufferLimits: budget)
     try await fixture.commit([
       Write(.update(try fixture.name("flags/open"), fields: ["on": true])),
       Write(.update(try fixture.name("c/a"), fields: [:])),

@@ -146,7 +146,7 @@ extension WatchTests {
     holding documents: [ResourcePath: StoredDocument] = [:]
   ) async throws -> WatchClient.View {
     let client = WatchClient()
-    client.assume([2: documents])
+    client.setCachedDocuments([2: documents])
     let stream = try await Self.listen(fixture, client)
     stream.addTarget(WatchTarget(id: 2, query, start: .resumeToken(token), expectedCount: expecting))
     try await eventually("the target is current") { !client.view.snapshots.isEmpty }

@@ -252,13 +252,13 @@ import Testing
     for stream in streams.prefix(512) { groups.remove(stream) }
     var round: [ObjectIdentifier] = []
     for _ in 0..<StreamGroups.count {
-      let group = groups.nextGroups(1)
+      let group = groups.streamsOfNextGroups(1)
       #expect(group.count <= 24)
       round += group.map { ObjectIdentifier($0) }
     }
     #expect(round.count == 512 && groups.streamCount == 512)
     #expect(Set(round) == Set(streams.suffix(512).map { ObjectIdentifier($0) }))
-    #expect(groups.nextGroups(.max).count == 512)
+    #expect(groups.streamsOfNextGroups(.max).count == 512)
   }
 
   @Test("writes that change nothing cause no snapshot")

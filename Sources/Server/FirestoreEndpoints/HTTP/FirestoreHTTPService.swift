@@ -15,7 +15,7 @@ enum FirestoreRoute: Equatable {
 
   /// A CORS preflight, of any path.
   case preflight
-  /// The health check that tools poll at the start.
+  /// The health check that tools poll until the server has started.
   case health
   /// The REST interface.
   case rest

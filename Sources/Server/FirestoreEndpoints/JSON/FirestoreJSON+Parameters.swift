@@ -17,22 +17,23 @@ extension FirestoreJSON {
   }
 
   /// Writes the fields that parameters set.
-  /// - Parameter bound: the field that the HTTP body contains; nil if there is none. A parameter that sets it is an
+  /// - Parameter bodyField: the field that the HTTP body contains; nil if there is none. A parameter that sets it is an
   ///   error.
   static func write(
-    _ parameters: [Parameter], as name: MessageName, except bound: String? = nil, to writer: inout WireWriter
+    _ parameters: [Parameter], as name: MessageName, except bodyField: String? = nil,
+    to writer: inout WireWriter
   ) throws(FirestoreError) {
     let schema = MessageSchema.of(name)
     var byField: [(field: MessageSchema.Field, parameters: [Parameter])] = []
     for parameter in parameters {
       guard let first = parameter.path.first, let index = schema.index(ofName: String(first)),
-        schema.fields[index].name != bound
-      else { throw unbound(parameter) }
+        schema.fields[index].name != bodyField
+      else { throw unknownParameter(parameter) }
       let field = schema.fields[index]
       var rest = parameter
       rest.path = parameter.path.dropFirst()
-      if let known = byField.firstIndex(where: { $0.field.number == field.number }) {
-        byField[known].parameters.append(rest)
+      if let existing = byField.firstIndex(where: { $0.field.number == field.number }) {
+        byField[existing].parameters.append(rest)
         continue
       }
       if let group = field.oneof, byField.contains(where: { $0.field.oneof == group }) {
@@ -68,14 +69,14 @@ extension FirestoreJSON {
   private static func write(
     _ parameter: Parameter, _ kind: MessageSchema.Kind, _ number: Int, to writer: inout WireWriter
   ) throws(FirestoreError) {
-    guard parameter.path.isEmpty else { throw unbound(parameter) }
+    guard parameter.path.isEmpty else { throw unknownParameter(parameter) }
     guard JSONToken(parameter: parameter.text).write(kind, number, to: &writer) else {
       throw .invalidPayload(
         "Invalid value at '\(parameter.name)' (\(kind.description)), \"\(parameter.text.prefix(200))\"")
     }
   }
 
-  private static func unbound(_ parameter: Parameter) -> FirestoreError {
+  private static func unknownParameter(_ parameter: Parameter) -> FirestoreError {
     let name = parameter.name.prefix(200)
     return .invalidPayload(
       "Invalid JSON payload received. Unknown name \"\(name)\": Cannot bind query parameter. "

@@ -9,9 +9,10 @@ import JSON
 import NIOCore
 import RealtimeModel
 
+/// Converts messages and query parameters between JSON and protobuf's wire format.
 enum FirestoreJSON {
-  /// Maximum nesting of JSON. It exceeds the limit of stored values, so a value that is nested too deeply gets that
-  /// limit's error. It fits any thread's stack.
+  /// The maximum nesting of JSON. It is above the limit of stored values, so a value that is nested too deeply gets that
+  /// limit's error. The recursion for this depth fits the stack of any thread.
   static let maximumDepth = 160
 
   /// Converts a JSON message to wire format.

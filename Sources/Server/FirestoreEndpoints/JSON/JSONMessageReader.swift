@@ -9,6 +9,7 @@ import FirestoreModel
 import JSON
 import RealtimeModel
 
+/// Reads one JSON message and writes its fields in wire format.
 struct JSONMessageReader: ~Copyable {
   private enum Step {
     case field(String)
@@ -44,19 +45,19 @@ struct JSONMessageReader: ~Copyable {
   mutating func message(_ schema: MessageSchema) throws(FirestoreError) {
     guard try kind() == .object else { throw try invalid(.message(schema.name)) }
     try json { reader throws(JSONError) in try reader.beginObject() }
-    var seen: UInt64 = 0
+    var setFieldBits: UInt64 = 0
     var groups: [String] = []
     while let key = try json({ reader throws(JSONError) in try reader.nextKey() }) {
       guard let index = schema.index(ofName: key) else { throw unknown(key) }
       let field = schema.fields[index]
       path.append(.field(field.name))
-      if try skipsNull(field.kind) {
+      if try skipNull(field.kind) {
         path.removeLast()
         continue
       }
       let bit = UInt64(1) << UInt64(index)
-      guard seen & bit == 0 else { throw duplicateField(field.name) }
-      seen |= bit
+      guard setFieldBits & bit == 0 else { throw duplicateField(field.name) }
+      setFieldBits |= bit
       if let group = field.oneof {
         guard !groups.contains(group) else { throw conflict(group, field) }
         groups.append(group)
@@ -66,8 +67,8 @@ struct JSONMessageReader: ~Copyable {
     }
   }
 
-  /// Skips a null. It means "not set", except in a field of type `google.protobuf.NullValue`.
-  private mutating func skipsNull(_ kind: MessageSchema.Kind) throws(FirestoreError) -> Bool {
+  /// Skips a null and returns whether there was one. It means "not set", except in a field of type `google.protobuf.NullValue`.
+  private mutating func skipNull(_ kind: MessageSchema.Kind) throws(FirestoreError) -> Bool {
     if case .null = kind { return false }
     guard try self.kind() == .null else { return false }
     try json { reader throws(JSONError) in try reader.readNull() }
@@ -121,7 +122,7 @@ struct JSONMessageReader: ~Copyable {
   }
 
   private mutating func scalar(_ kind: MessageSchema.Kind, _ number: Int) throws(FirestoreError) {
-    let start = try position()
+    let start = try nextValueOffset()
     let text: String?
     var token = JSONToken(kind: try self.kind())
     switch token.kind {
@@ -145,7 +146,7 @@ struct JSONMessageReader: ~Copyable {
   }
 
   /// The offset of the next value.
-  private mutating func position() throws(FirestoreError) -> Int {
+  private mutating func nextValueOffset() throws(FirestoreError) -> Int {
     _ = try kind()
     return reader.offset
   }
@@ -204,12 +205,12 @@ struct JSONMessageReader: ~Copyable {
       switch try self.kind() {
       case .array: "Starting an array"
       case .object: "Starting an object"
-      default: try raw()
+      default: try rawValueText()
       }
     return .invalidPayload("Invalid value at '\(fieldPath)' (\(kind.description)), \(found)", at: fieldPath)
   }
 
-  private mutating func raw() throws(FirestoreError) -> String {
+  private mutating func rawValueText() throws(FirestoreError) -> String {
     let range = try json { reader throws(JSONError) in try reader.skipValue() }
     return String(decoding: bytes[range].prefix(200), as: UTF8.self)
   }

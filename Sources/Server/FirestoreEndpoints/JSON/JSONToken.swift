@@ -4,6 +4,7 @@ import FirestoreModel
 import JSON
 import RealtimeModel
 
+/// One JSON token or query parameter that becomes the value of a field.
 struct JSONToken {
   let kind: JSONReader.Kind
   var text = ""
@@ -35,9 +36,9 @@ struct JSONToken {
       guard let value = double else { return false }
       writer.double(number, value)
     case .bool:
-      let isSpelled = isParameter && (text == "true" || text == "false")
-      guard self.kind == .bool || isSpelled else { return false }
-      writer.varint(number, bool || isSpelled && text == "true" ? 1 : 0)
+      let isBoolText = isParameter && (text == "true" || text == "false")
+      guard self.kind == .bool || isBoolText else { return false }
+      writer.varint(number, bool || isBoolText && text == "true" ? 1 : 0)
     case .string:
       guard self.kind == .string else { return false }
       writer.string(number, text)

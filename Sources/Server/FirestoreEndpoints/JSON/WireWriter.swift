@@ -3,6 +3,7 @@
 
 package import NIOCore
 
+/// Writes fields in protobuf's wire format to a buffer.
 package struct WireWriter {
   private struct LengthPrefix {
     /// The offset at which the length is inserted.

@@ -12,6 +12,7 @@ package import NIOHTTP1
 package import Ports
 import RealtimeModel
 
+/// Serves Firestore's REST requests with the methods of the gRPC service.
 package struct FirestoreREST: Sendable {
   package let methods: GRPCMethods
   package let log: Logger
@@ -36,8 +37,8 @@ package struct FirestoreREST: Sendable {
     try FirestoreRESTCall(request)
   }
 
-  /// The estimated size of a method's response in bytes, without the results that its stream counts: a document in JSON takes
-  /// up to twice its size.
+  /// The estimated size of a method's response in bytes. A document in JSON takes up to twice its size. The results of a
+  /// streaming method are not included, since its stream counts them.
   func expectedBytes(of method: FirestoreRESTMethod) -> Int {
     method.expectedBytes == 0 || method.isStream
       ? method.expectedBytes : max(method.expectedBytes, 2 * documentBytes)
@@ -74,7 +75,7 @@ package struct FirestoreREST: Sendable {
     do throws(FirestoreError) {
       return try call.message(body)
     } catch {
-      if let named = call.transaction(in: body) { endTransaction(named, head) }
+      if let rejected = call.transaction(in: body) { endTransaction(rejected, head) }
       throw error
     }
   }

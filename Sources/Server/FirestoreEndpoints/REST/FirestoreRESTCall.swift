@@ -6,6 +6,7 @@ import NIOCore
 import NIOHTTP1
 import Ports
 
+/// One REST request, as a call of a gRPC method.
 struct FirestoreRESTCall: Sendable {
   /// The content of the body.
   private enum Body: Sendable {
@@ -66,18 +67,18 @@ struct FirestoreRESTCall: Sendable {
   func message(_ json: ByteBuffer) throws(FirestoreError) -> ByteBuffer {
     if let formatError { throw formatError }
     var writer = WireWriter(capacity: json.readableBytes + 256)
-    var bound: String?
+    var bodyField: String?
     switch body {
     case .none: break
     case .message: try FirestoreJSON.write(json, as: method.request, to: &writer)
     case .document(let number, let name):
-      bound = "document"
+      bodyField = "document"
       let open = writer.begin(number)
       try FirestoreJSON.write(json, as: .document, to: &writer)
       if let name { writer.string(1, name) }
       writer.end(open)
     }
-    try FirestoreJSON.write(parameters, as: method.request, except: bound, to: &writer)
+    try FirestoreJSON.write(parameters, as: method.request, except: bodyField, to: &writer)
     for field in fields { writer.string(field.number, field.text) }
     return writer.finish()
   }

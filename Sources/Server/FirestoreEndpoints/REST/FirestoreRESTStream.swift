@@ -14,6 +14,7 @@ import NIOHTTP1
 import Ports
 import RealtimeModel
 
+/// Sends the messages of a streaming method as the elements of a JSON array.
 final class FirestoreRESTStream: CallResponder {
   /// Maximum response bytes that are held until the method ends.
   static let maximumHeldBytes = 4 << 20
@@ -66,7 +67,7 @@ final class FirestoreRESTStream: CallResponder {
     let error = status.code == .ok ? nil : FirestoreError(status)
     if hasBegun {
       var rest = rest
-      rest.writeImmutableBuffer(end(error))
+      rest.writeImmutableBuffer(closingBytes(error))
       let last = rest
       responder.start { [responder] in
         guard (try? await responder.send(last)) != nil else { return }
@@ -126,7 +127,7 @@ final class FirestoreRESTStream: CallResponder {
     return elements
   }
 
-  private func end(_ error: FirestoreError?) -> ByteBuffer {
+  private func closingBytes(_ error: FirestoreError?) -> ByteBuffer {
     var bytes = ByteBuffer()
     if let error {
       var writer = JSONWriter()

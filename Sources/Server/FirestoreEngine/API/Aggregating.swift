@@ -40,7 +40,7 @@ extension FirestoreEngine {
         if let token = page.transaction { result.transaction = token }
         result.readTime = page.readTime
         try run.add(page.documents)
-        result.explanation = page.explanation?.aggregating
+        result.explanation = page.explanation?.ofAggregation
       }
       if explain != .plan { result.fields = run.result }
       return result

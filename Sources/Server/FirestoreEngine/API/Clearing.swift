@@ -30,7 +30,7 @@ extension FirestoreDatabase {
     let committed = try await rows.execute(validating: nil) { view in
       var writes: [Write] = []
       var bytes = 0
-      var removed = 0
+      var keyBytes = 0
       var isAll = true
       try SubtreeWalk(view: view, database: self.name).documents(at: path) { path in
         guard let name = DocumentName(database: self.name, path: path) else { return true }
@@ -42,20 +42,20 @@ extension FirestoreDatabase {
         guard let row = try view.get(FirestoreKeyLayout.document(path))?.value else { return true }
         // The bytes are checked for each document, since the index entries of a small document may be a
         // hundred times its size.
-        let keys = try self.bytesRemoved(with: name, row)
-        guard writes.isEmpty || removed + keys <= EngineLimits.maximumClearedKeyBytes else {
+        let documentKeyBytes = try self.bytesRemoved(with: name, row)
+        guard writes.isEmpty || keyBytes + documentKeyBytes <= EngineLimits.maximumClearedKeyBytes else {
           isAll = false
           return false
         }
         bytes += row.count
-        removed += keys
+        keyBytes += documentKeyBytes
         writes.append(Write(.delete(name)))
         return true
       }
       let plan = try self.plan(writes, as: caller, view)
       try plan.write(to: view)
-      // This is the last step: it takes away all locks of transactions, and an earlier error must leave the locks
-      // unchanged.
+      // All transactions lose their locks here. This must be the last step, because an error of an earlier step must
+      // leave the locks unchanged.
       if !plan.changes.isEmpty { self.locks.preemptAll(plan.footprint, as: writer) }
       return isAll
     }

@@ -103,8 +103,8 @@ public final class FirestoreEngine: Sendable {
   public func databaseNames() async throws(FirestoreError) -> [DatabaseName] {
     try await convertingErrors {
       try await self.store.databaseNames().compactMap { name in
-        guard name.hasPrefix(FirestoreDatabase.catalogue) else { return nil }
-        return try? DatabaseName(parsing: String(name.dropFirst(FirestoreDatabase.catalogue.count)))
+        guard name.hasPrefix(FirestoreDatabase.cataloguePrefix) else { return nil }
+        return try? DatabaseName(parsing: String(name.dropFirst(FirestoreDatabase.cataloguePrefix.count)))
       }
     }
   }

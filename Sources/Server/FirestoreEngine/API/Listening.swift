@@ -135,7 +135,7 @@ extension WatchOutput {
   /// By default the client is in this process.
   public var memory: (any ResultMemory)? { nil }
 
-  /// By default each call may wait.
+  /// By default, calls `onWait` before every send, because any send may wait.
   public func send(_ responses: [WatchResponse], onWait: @escaping @Sendable () -> Void) async throws {
     onWait()
     try await send(responses)

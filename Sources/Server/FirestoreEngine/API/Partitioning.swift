@@ -54,7 +54,7 @@ extension FirestoreEngine {
       throw .invalidArgument("The partition count must be positive; it is \(request.count).")
     }
     let size = try FirestoreEngine.pageSize(request.pageSize)
-    let group = try partitioned(request.query)
+    let group = try collectionGroup(of: request.query)
     return try await convertingErrors {
       let database = try await self.database(request.query.parent.database)
       return try await database.partition(request, group, size, as: caller)
@@ -63,7 +63,7 @@ extension FirestoreEngine {
 
   /// The id of the collection group that a query selects.
   /// - Throws: INVALID_ARGUMENT for a query that cannot be partitioned.
-  private func partitioned(_ query: Query) throws(FirestoreError) -> String {
+  private func collectionGroup(of query: Query) throws(FirestoreError) -> String {
     let prepared = try PreparedQuery(query, limits.data)
     guard case .group(let id) = prepared.scope else {
       throw .invalidArgument(

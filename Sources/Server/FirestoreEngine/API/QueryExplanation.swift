@@ -43,7 +43,7 @@ public struct QueryExplanation: Sendable, Equatable {
 
   /// The explanation of an aggregation over this query. An aggregation has one result, and Firebase would
   /// charge it by index entries.
-  var aggregating: QueryExplanation {
+  var ofAggregation: QueryExplanation {
     guard var statistics else { return self }
     statistics.resultsReturned = 1
     statistics.entriesBillable = max(statistics.entriesScanned, statistics.documentsBillable)

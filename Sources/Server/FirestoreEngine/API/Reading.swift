@@ -103,7 +103,7 @@ extension FirestoreEngine {
         try await deliver(
           BatchGetPage(
             transaction: token, items: found, readTime: session.version?.timestamp ?? .epoch))
-        pages.accepted()
+        pages.markAccepted()
         token = nil
       }
       var remainingMissing = missing[...]

@@ -76,7 +76,7 @@ extension FirestoreEngine {
       return try await adoptStoredRules(in: database)
     }
     let durable = try await store(change, in: database)
-    database.rulesChange.withLock { number in
+    database.rulesChangeNumber.withLock { number in
       guard durable.number >= number else { return }
       number = durable.number
       policies.publish(durable.rules?.policy, for: database.name)
@@ -92,7 +92,7 @@ extension FirestoreEngine {
     do {
       return try await database.rows.execute(validating: nil) { view in
         let latest = self.rules.withLock { $0.lastChange(of: database.name) } ?? change
-        // The first commit of a database stores its rules.
+        // A database without the token key has no commit yet. Its first commit will store the rules (see `FirstRows`).
         if try TokenSigner.isStored(view), try !latest.isStored(view) {
           try latest.write(id: id, at: self.options.clock.wallTime(), to: view)
         }
@@ -109,7 +109,7 @@ extension FirestoreEngine {
     let (name, rows) = (database.name, database.rows)
     do {
       guard let stored = try await rows.read(at: nil, { try RulesRelease.stored($0) }) else { return }
-      if stored.rulesetID.isEmpty { try await nameRuleset(of: stored, rows) }
+      if stored.rulesetID.isEmpty { try await storeRuleset(for: stored, rows) }
       guard let compile = options.compileRules else {
         return policies.publish(LockedPolicy<FirestoreAccess>(), for: name)
       }
@@ -121,7 +121,7 @@ extension FirestoreEngine {
   }
 
   /// Stores a ruleset for a release in format 01, which has no ruleset ID.
-  private func nameRuleset(of release: RulesRelease, _ rows: any OrderedDatabase) async throws {
+  private func storeRuleset(for release: RulesRelease, _ rows: any OrderedDatabase) async throws {
     let ruleset = StoredRuleset(
       id: StoredRuleset.makeID(), createdAt: Timestamp(microseconds: release.microseconds),
       files: [StoredRuleset.File(name: "firestore.rules", content: release.source)])

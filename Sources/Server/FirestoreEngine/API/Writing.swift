@@ -17,7 +17,7 @@ extension FirestoreEngine {
     // Parsing the name also checks the limits on complete names.
     let name = try DocumentName(parsing: collection.document(id).description)
     let write = Write(.update(name, fields: fields), precondition: .exists(false))
-    return try await put(write, mask: mask, as: caller)
+    return try await commitUpdate(write, mask: mask, as: caller)
   }
 
   /// Creates or updates a document and returns the result, reduced to `mask`.
@@ -26,7 +26,7 @@ extension FirestoreEngine {
     precondition: Precondition? = nil, as caller: Principal
   ) async throws(FirestoreError) -> StoredDocument {
     let write = Write(.update(name, fields: fields), mask: updateMask, precondition: precondition)
-    return try await put(write, mask: mask, as: caller)
+    return try await commitUpdate(write, mask: mask, as: caller)
   }
 
   /// Deletes a document. A missing document is an error only if the precondition requires it.
@@ -38,7 +38,7 @@ extension FirestoreEngine {
   }
 
   /// Commits one write of type update and returns the resulting document.
-  private func put(
+  private func commitUpdate(
     _ write: Write, mask: FieldMask?, as caller: Principal
   ) async throws(FirestoreError) -> StoredDocument {
     try write.validate(in: write.document.database, limits: limits.data)

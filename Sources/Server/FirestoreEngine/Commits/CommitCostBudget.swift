@@ -55,21 +55,21 @@ struct CommitCostBudget {
 
   /// The budget for building one document's index entries.
   struct EntryBudget {
-    fileprivate let work: CommitCostBudget
+    fileprivate let budget: CommitCostBudget
     fileprivate let replaced: Int?
 
     /// - Throws: INVALID_ARGUMENT if the commit may not build or write so many bytes.
     func check(_ bytes: Int) throws(FirestoreError) {
-      try work.check(spending: bytes)
+      try budget.check(spending: bytes)
       // If the new entries are larger than the replaced ones, at least the difference has to be written.
-      if let replaced { try work.check(writing: bytes - replaced) }
+      if let replaced { try budget.check(writing: bytes - replaced) }
     }
   }
 
   /// The budget for a document's index entries.
   /// - Parameter replaced: bytes of the document's entries before the commit; nil if the entries to be built are
   ///   those from before the commit.
-  func entryBudget(replacing replaced: Int?) -> EntryBudget { EntryBudget(work: self, replaced: replaced) }
+  func entryBudget(replacing replaced: Int?) -> EntryBudget { EntryBudget(budget: self, replaced: replaced) }
 
   /// Charges fields and elements that a write copies or compares.
   /// - Throws: INVALID_ARGUMENT beyond the limit.

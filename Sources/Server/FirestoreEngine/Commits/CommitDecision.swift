@@ -16,7 +16,7 @@ import OrderedStore
 /// The parts of a decision about a commit so far.
 struct CommitDecision: Sendable {
   /// Where the decision continues.
-  let rest: DecisionPart
+  let nextPart: DecisionPart
   /// The version of the policy that decides.
   let policyVersion: UInt64
   /// The request time of the first part. The server timestamps of all plans have this time.
@@ -43,7 +43,7 @@ struct CommitDecision: Sendable {
     _ unfinished: UnfinishedDecision<FirestoreAccess>, policyVersion: UInt64, _ plan: CommitPlan,
     after earlier: CommitDecision?, startCount: Int, cost: Int
   ) throws {
-    rest = .rest(unfinished.continuation)
+    nextPart = .rest(unfinished.continuation)
     self.policyVersion = policyVersion
     requestTime = plan.requestTime
     written = plan.updateTimesBefore

@@ -82,7 +82,8 @@ struct CommitPlan {
   private var insertions: [(Key, StoredValue)] = []
   private var clears: [Key] = []
 
-  /// - Parameter requestTime: the time of an earlier plan whose decision continues; nil for the commit's time.
+  /// - Parameter requestTime: the `requestTime` of an earlier plan of the same commit, if the access policy continues its
+  ///   unfinished decision about that plan; nil to use the commit's time.
   init(
     _ view: any SequencedTransaction, _ indexes: IndexSet, _ limits: EngineLimits,
     costBudget: CommitCostBudget, needsDecisions: Bool, requestTime: Timestamp? = nil
@@ -180,7 +181,7 @@ struct CommitPlan {
     if failure == nil { failure = error }
   }
 
-  /// Adds a write that could not be applied to the net effect on its document.
+  /// Records a failed write in the net effect on its document, so that the access policy decides about the write too.
   private mutating func addUnapplied(_ write: Write) {
     if let position = positions[write.document.path] {
       documents[position].add(write)
@@ -198,7 +199,7 @@ struct CommitPlan {
 
   private mutating func apply(_ request: Write) throws {
     let write = request.stored
-    let position = try position(of: write.document)
+    let position = try loadDocument(write.document)
     var document = documents[position]
     if let precondition = write.precondition {
       if precondition == .exists(true), document.isDeletedHere, document.fields == nil {
@@ -249,11 +250,12 @@ struct CommitPlan {
     }
   }
 
-  private mutating func position(of name: DocumentName) throws -> Int {
+  /// Loads a document unless it is loaded, and charges its size. Returns its index in `documents`.
+  private mutating func loadDocument(_ name: DocumentName) throws -> Int {
     if let position = positions[name.path] { return position }
     let key = FirestoreKeyLayout.document(name.path)
     let row = try view.get(key)
-    let before = try row.map { try DocumentRow.decode($0.value, name).decodedOnce() }
+    let before = try row.map { try DocumentRow.decode($0.value, name).withCachedFields() }
     let fields = try before?.fields()
     documents.append(
       PendingDocument(

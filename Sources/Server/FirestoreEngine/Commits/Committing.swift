@@ -97,7 +97,7 @@ extension FirestoreDatabase {
     var footprint: LockTable.Footprint
   }
 
-  /// A commit that may need several attempts.
+  /// One attempt to commit. If it fails because of locks or an unfinished decision, the next attempt gets its state.
   struct Attempt: Sendable {
     let call: CommitCall
     let writer: UInt64
@@ -105,9 +105,9 @@ extension FirestoreDatabase {
     var reads: ReadSet?
     /// The locking transaction that commits, whose own locks do not block it. Nil for other commits.
     var owner: LockTable.Owner?
-    /// Whether the access policy decides about the commit.
-    var needsDecisions = false
-    /// Whether a conflict was found. The policy then still decides about the commit, so that a denied caller
+    /// Whether the access policy must still decide about the commit if the store finds a conflict with its reads.
+    var decidesAfterConflict = false
+    /// Whether the store found a conflict. This attempt then only lets the policy decide, so that a denied caller
     /// does not learn of the conflict.
     var isConflicting = false
     /// When the wait for locks times out; nil before the first wait.
@@ -159,7 +159,7 @@ extension FirestoreDatabase {
       Attempt(
         call: call, writer: makeWriter(), reads: hasReads ? reads : nil,
         owner: transaction.mode == .optimistic ? nil : transaction.owner,
-        needsDecisions: !allowsEverything(caller), plan: plan,
+        decidesAfterConflict: !allowsEverything(caller), plan: plan,
         completion: completion))
   }
 
@@ -222,11 +222,11 @@ extension FirestoreDatabase {
         attempt.completion(
           .success(CommitResponse(writeResults: committed.result, commitTime: committed.version.timestamp)))
       case .failure(let blocked as Blocked): self.wait(for: blocked.footprint, attempt)
-      case .failure(let error as StoreError) where error.code == .conflict && attempt.needsDecisions:
+      case .failure(let error as StoreError) where error.code == .conflict && attempt.decidesAfterConflict:
         var decided = attempt
         decided.isContinuing = false
         decided.reads = nil
-        decided.needsDecisions = false
+        decided.decidesAfterConflict = false
         decided.isConflicting = true
         self.attempt(decided)
       case .failure(let error): attempt.completion(.failure(FirestoreError(error)))
@@ -326,7 +326,7 @@ extension FirestoreDatabase {
         try decide(
           AuthorizedOperation(caller: caller, operation: .commit(plan.netWrites)), by: pinned,
           isRepeated: (earlier?.partCount ?? 0) < observedPartCount
-        ) { plan.documentView(earlier?.rest ?? .start) }
+        ) { plan.documentView(earlier?.nextPart ?? .start) }
       } catch let unfinished as UnfinishedDecision<FirestoreAccess> {
         throw UndecidedCommit(
           decision: try CommitDecision(
@@ -343,7 +343,8 @@ extension FirestoreDatabase {
   }
 
   /// A plan with the writes applied.
-  /// - Parameter requestTime: the time of the plan whose decision continues; nil for the commit's time.
+  /// - Parameter requestTime: the `requestTime` of an earlier plan of this commit, if its decision continues; nil to use the
+  ///   commit's time.
   private func makePlan(
     _ writes: [Write], _ view: any SequencedTransaction, needsDecisions: Bool, at requestTime: Timestamp?
   ) throws -> CommitPlan {

@@ -7,7 +7,7 @@
 public import FirestoreModel
 import Locking
 
-/// The error of a read whose client has not read its other results for too long.
+/// The error of a read that found no free memory in time, because its client has not read earlier results.
 public struct ResultMemoryExhausted: Error {
   /// The error for the client.
   public var error: FirestoreError
@@ -67,18 +67,18 @@ final class ResultPages: Sendable {
     state.withLock { $0.reserved = bytes }
   }
 
-  /// Holds the memory of the page that was read.
+  /// Adjusts the reservation to the size of the page that was read.
   /// - Parameters:
   ///   - bytes: bytes of the page's documents.
   ///   - count: the number of documents.
-  ///   - more: bytes of other results that the read holds, such as sorted ones.
-  func hold(_ bytes: Int, count: Int, more: Int = 0) {
+  ///   - otherBytes: bytes of other results that the read holds, such as sorted ones.
+  func hold(_ bytes: Int, count: Int, otherBytes: Int = 0) {
     guard memory != nil else { return }
-    resize(to: ResultPages.heldBytes(bytes, count: count) + more)
+    resize(to: ResultPages.heldBytes(bytes, count: count) + otherBytes)
   }
 
   /// Called when the client has accepted the page. The next page may be larger.
-  func accepted() {
+  func markAccepted() {
     guard memory != nil else { return }
     resize(to: 0)
     state.withLock { $0.maximumBytes = min(2 * $0.maximumBytes, EngineLimits.maximumPageBytes) }

@@ -14,13 +14,13 @@ import OrderedStore
 
 /// An operation with its caller, to authorize it at several points of its execution.
 struct AuthorizedOperation: Sendable {
-  /// The caller as it acts in the database's project.
+  /// The caller; nobody if its credentials are for another project.
   let caller: Principal
   let operation: FirestoreOperation
 }
 
 extension FirestoreDatabase {
-  /// An operation of a caller, as it acts in the database's project.
+  /// An operation with its caller. A caller with credentials for another project counts as nobody.
   func operation(_ operation: FirestoreOperation, of caller: Principal) -> AuthorizedOperation {
     AuthorizedOperation(caller: caller.acting(in: name.project), operation: operation)
   }
@@ -114,7 +114,7 @@ extension FirestoreDatabase {
 
   /// Decides an operation on the state of a view that is made on demand.
   /// - Parameters:
-  ///   - policy: the policy in force.
+  ///   - policy: the policy that decides; nil for the policy in force.
   ///   - isRepeated: whether the policy's observer has received a decision about the same operation already.
   /// - Throws: the policy's denial.
   @discardableResult
@@ -151,7 +151,7 @@ extension FirestoreDatabase {
     return error.code == .permissionDenied || error.code == .unauthenticated
   }
 
-  /// Decides operations on the newest state, each in a read.
+  /// Decides operations on the newest state, each in a separate read.
   /// - Throws: the policy's denial.
   func authoriseNow(_ operations: [AuthorizedOperation]) async throws {
     for operation in operations { try await authorise(operation, at: nil) }

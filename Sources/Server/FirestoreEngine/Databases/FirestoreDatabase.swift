@@ -27,7 +27,7 @@ final class FirestoreDatabase: Sendable {
   /// The version reservation in progress that reads wait for; nil for none.
   let versionReservation = Guarded<VersionReservation?>(nil)
   /// The number of the change of rules that is in force; 0 without one in this process.
-  let rulesChange = Guarded<UInt64>(0)
+  let rulesChangeNumber = Guarded<UInt64>(0)
   let firstRows: FirstRows
   /// The commits whose decision is unfinished.
   let undecidedCommits = DecisionQueue<Attempt>()
@@ -53,8 +53,8 @@ final class FirestoreDatabase: Sendable {
     let table = Guarded<TransactionTable?>(nil)
     let locks = LockTable(clock: options.clock) { owner in
       table.withLock { $0 }?.idleSince(owner)
-    } aborted: { owner in
-      table.withLock { $0 }?.markAborted(owner)
+    } onLocksLost: { owner in
+      table.withLock { $0 }?.markLocksLost(owner)
     }
     let transactions = TransactionTable(
       name: name, epoch: UInt64.random(in: .min ... .max), signer: signer, clock: options.clock,
@@ -80,8 +80,8 @@ final class FirestoreDatabase: Sendable {
   }
 
   /// The database's name in the store's catalogue.
-  static func catalogueName(_ name: DatabaseName) -> String { catalogue + name.description }
+  static func catalogueName(_ name: DatabaseName) -> String { cataloguePrefix + name.description }
 
   /// The prefix of Firestore databases in the store's catalogue.
-  static let catalogue = "firestore/"
+  static let cataloguePrefix = "firestore/"
 }

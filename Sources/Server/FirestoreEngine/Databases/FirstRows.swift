@@ -1,12 +1,12 @@
-// Writes the rows that every database has: the key of its tokens, its index state and its rules. The first commit
+// Writes the rows that every database has: the key that signs its tokens, its index state and its rules. The first commit
 // contains them, so that a database exists from its first commit on and not from its first request.
 //
 // The store refers to this object weakly. Reference counting is slower for an object that ever had a weak
 // reference. Every request retains the database and the engine several times, so neither may have weak
 // references.
 //
-// Invariant: a database with documents has the key of its tokens. A database without the key keeps its index state and
-// its rules in memory only.
+// Invariant: a database with documents has the token key. A database without the key keeps its index state and its rules
+// in memory only.
 
 import FirestoreModel
 import Locking

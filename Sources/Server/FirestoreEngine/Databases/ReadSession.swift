@@ -26,7 +26,7 @@ struct ReadSession: Sendable {
   }
 
   /// The lock mode; nil if the read does not lock.
-  var locks: LockTable.Mode? {
+  var lockMode: LockTable.Mode? {
     guard case .pessimistic(let mode)? = transaction?.mode, transaction?.hasLostLocks != true else {
       return nil
     }
@@ -63,7 +63,7 @@ extension FirestoreDatabase {
       session.newToken = token
     }
     do {
-      if session.locks != nil || session.version != nil { try await authoriseNow(operations()) }
+      if session.lockMode != nil || session.version != nil { try await authoriseNow(operations()) }
     } catch {
       failRead(session, error)
       throw error
@@ -119,7 +119,7 @@ extension FirestoreDatabase {
   func lock(_ session: inout ReadSession, keys: [Key] = [], ranges: [KeyRange] = []) async throws {
     guard let owner = session.transaction?.owner else { return }
     try transactions.checkReadLimits(owner, keys, ranges)
-    guard let mode = session.locks else { return }
+    guard let mode = session.lockMode else { return }
     let request = LockTable.ReadRequest(owner: owner, mode: mode, keys: keys, ranges: ranges)
     let now = options.clock.now()
     var outcome = LockTable.Outcome.timedOut
@@ -142,13 +142,13 @@ extension FirestoreDatabase {
     if outcome == .granted {
       session.hasLocked = true
     } else {
-      transactions.markAborted(owner)
+      transactions.markLocksLost(owner)
       locks.release(owner)
     }
     // The transaction's lease may have expired during the wait. Then its new locks must be released.
     guard let transaction = transactions.current(owner) else {
       locks.release(owner)
-      throw FirestoreError.aborted(TransactionTable.expired)
+      throw FirestoreError.aborted(TransactionTable.expiredMessage)
     }
     session.transaction = transaction
     if transaction.hasLostLocks {
@@ -166,7 +166,7 @@ extension FirestoreDatabase {
     }
     precondition(
       session.version.map { $0 == version } ?? true, "invariant: all reads of a session see one version")
-    if session.version == nil, session.locks != nil, let owner = session.transaction?.owner,
+    if session.version == nil, session.lockMode != nil, let owner = session.transaction?.owner,
       let transaction = transactions.recordRead(owner, at: version), transaction.hasLostLocks
     {
       // The transaction lost its locks, perhaps before this read. So it must read the version of its earlier
@@ -215,7 +215,7 @@ extension FirestoreDatabase {
   func failRead(_ session: ReadSession, _ error: any Error) {
     endRead(session)
     if session.hasLocked, let owner = session.transaction?.owner, FirestoreDatabase.isDenial(error) {
-      transactions.markAborted(owner)
+      transactions.markLocksLost(owner)
       locks.release(owner)
     }
     if session.newToken != nil, let owner = session.transaction?.owner {

@@ -63,7 +63,7 @@ public final class StoredDocument: Sendable {
 
   /// The same document with cached contents.
   /// - Throws: DATA_LOSS if the stored bytes are not a document.
-  func decodedOnce() throws(FirestoreError) -> StoredDocument {
+  func withCachedFields() throws(FirestoreError) -> StoredDocument {
     if decoded != nil { return self }
     return StoredDocument(
       name: name, createTime: createTime, updateTime: updateTime, encoded: encoded, decoded: try fields())

@@ -142,7 +142,7 @@ struct NumberedIndex: Hashable, Sendable {
       count *= choices.count
     }
     try admit(count, size)
-    var entries = [Partial(key: start)]
+    var entries = [PartialEntry(key: start)]
     for choices in values {
       entries = entries.flatMap { entry in
         choices.map { bytes in
@@ -163,7 +163,7 @@ struct NumberedIndex: Hashable, Sendable {
 
   /// The path of the document that a row belongs to; nil if the row is not of this index.
   func path(of row: CompositeRow, in collection: ResourcePath?) -> ResourcePath? {
-    let name = row.key[row.namesStart...].map { index.namesDescend ? ~$0 : $0 }
+    let name = row.key[row.nameStart...].map { index.namesDescend ? ~$0 : $0 }
     var decoder = IndexKeyDecoder(name)
     guard index.scope == .collection else { return decoder.path() }
     guard let id = decoder.segment(), decoder.isAtEnd else { return nil }
@@ -173,7 +173,7 @@ struct NumberedIndex: Hashable, Sendable {
     return ResourcePath(parent.segments + [collection, id])
   }
 
-  private struct Partial {
+  private struct PartialEntry {
     var key: Key
     var ends: StoredValue = []
 
@@ -210,7 +210,7 @@ struct CompositeRow {
     self.start = start
   }
 
-  var namesStart: Int { ends.last ?? key.count }
+  var nameStart: Int { ends.last ?? key.count }
 
   /// The end offset of the first value, from index field `part` on, that may be truncated; nil if there is none. Entries
   /// that are equal up to this offset may not be in the query's order.

@@ -67,7 +67,7 @@ public enum ConsistencyCheck {
     let version = rows.latestVersion
     return try await rows.read(at: version) { view in
       var check = DatabaseCheck(name: name, view: view)
-      check.set = IndexSet(
+      check.indexSet = IndexSet(
         try view.get(FirestoreKeyLayout.indexing).map { try IndexState.decode($0.value) } ?? IndexState())
       try check.checkDocuments()
       try check.checkGroupRows()
@@ -81,7 +81,7 @@ public enum ConsistencyCheck {
   private struct DatabaseCheck {
     let name: DatabaseName
     let view: any ReadView
-    var set = IndexSet.automatic
+    var indexSet = IndexSet.automatic
     var report = ConsistencyReport()
     /// The numbers of existing automatic and composite entries that belong to documents.
     var ownedAutomatic = 0
@@ -106,11 +106,11 @@ public enum ConsistencyCheck {
     private mutating func checkEntries(of path: ResourcePath, _ fields: MapValue) throws {
       let collection = path.segments.dropLast().last ?? ""
       let possible = try DocumentEntries(
-        of: fields, at: path, in: set.possible(in: collection), limits: nil)
+        of: fields, at: path, in: indexSet.possible(in: collection), limits: nil)
       let required =
-        set.state.phase == .stable
+        indexSet.state.phase == .stable
         ? possible
-        : try DocumentEntries(of: fields, at: path, in: set.required(in: collection), limits: nil)
+        : try DocumentEntries(of: fields, at: path, in: indexSet.required(in: collection), limits: nil)
       let needed = Set(required.automatic).union(required.composite.map(\.key))
       for key in possible.automatic {
         if try view.get(key) != nil {
@@ -133,7 +133,7 @@ public enum ConsistencyCheck {
         report.automaticEntries += 1
         return true
       }
-      let droppedNumbers = set.state.droppedNumbers
+      let droppedNumbers = indexSet.state.droppedNumbers
       try view.scan(KeyRange(prefix: [FirestoreKeyLayout.composites]), reverse: false) { key, _, _ in
         // Entries of dropped indexes are not counted, since they are being removed.
         if droppedNumbers.isEmpty || !droppedNumbers.contains(ConsistencyCheck.number(Array(key.prefix(5)))) {
@@ -169,11 +169,11 @@ public enum ConsistencyCheck {
     }
 
     mutating func reportStrayCompositeEntries() throws {
-      let indexes = set.numbered
+      let indexes = indexSet.indexesByNumber
       try view.scan(KeyRange(prefix: [FirestoreKeyLayout.composites]), reverse: false) { key, value, _ in
         let key = Array(key)
         let number = ConsistencyCheck.number(key)
-        if set.state.droppedNumbers.contains(number) { return true }
+        if indexSet.state.droppedNumbers.contains(number) { return true }
         guard let index = indexes[number] else {
           report.add(.strayEntry, ConsistencyCheck.hexadecimal(key))
           return true
@@ -196,7 +196,7 @@ public enum ConsistencyCheck {
       guard let name = DocumentName(database: name, path: path),
         let fields = try? view.document(name)?.fields()
       else { return .none }
-      let group = set.possible(in: path.segments.dropLast().last ?? "")
+      let group = indexSet.possible(in: path.segments.dropLast().last ?? "")
       return try DocumentEntries(of: fields, at: path, in: group, limits: nil)
     }
   }

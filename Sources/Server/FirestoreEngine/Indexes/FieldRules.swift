@@ -7,9 +7,9 @@ import FirestoreModel
 /// Whether a field and its nested fields have automatic entries.
 struct FieldRules: Sendable, Equatable {
   /// Whether the field's value has an entry.
-  var value = true
+  var indexesValue = true
   /// Whether each element has an entry if the field's value is an array.
-  var elements = true
+  var indexesElements = true
   /// The nested fields with different rules, by the UTF-8 bytes of their names.
   private var children: [[UInt8]: FieldRules] = [:]
 
@@ -17,8 +17,8 @@ struct FieldRules: Sendable, Equatable {
   static let automatic = FieldRules()
 
   private init(value: Bool = true, elements: Bool = true) {
-    self.value = value
-    self.elements = elements
+    indexesValue = value
+    indexesElements = elements
   }
 
   /// Makes the rules that the configured overrides define.
@@ -30,11 +30,11 @@ struct FieldRules: Sendable, Equatable {
 
   private mutating func set(_ path: ArraySlice<String>, value: Bool, elements: Bool) {
     guard let name = path.first else {
-      self.value = value
-      self.elements = elements
+      indexesValue = value
+      indexesElements = elements
       return
     }
-    var child = children[Array(name.utf8)] ?? FieldRules(value: self.value, elements: self.elements)
+    var child = children[Array(name.utf8)] ?? FieldRules(value: indexesValue, elements: indexesElements)
     child.set(path.dropFirst(), value: value, elements: elements)
     children[Array(name.utf8)] = child
   }
@@ -42,7 +42,7 @@ struct FieldRules: Sendable, Equatable {
   /// The rules of a nested field.
   func child(_ name: String) -> FieldRules {
     if children.isEmpty { return self }
-    return children[Array(name.utf8)] ?? FieldRules(value: value, elements: elements)
+    return children[Array(name.utf8)] ?? FieldRules(value: indexesValue, elements: indexesElements)
   }
 
   /// The rules of a field.
@@ -56,10 +56,12 @@ struct FieldRules: Sendable, Equatable {
 
   private func merged(_ other: FieldRules, _ combine: (Bool, Bool) -> Bool) -> FieldRules {
     var rules = FieldRules(
-      value: combine(value, other.value), elements: combine(elements, other.elements))
+      value: combine(indexesValue, other.indexesValue),
+      elements: combine(indexesElements, other.indexesElements))
     for name in Set(children.keys).union(other.children.keys) {
-      let ownRules = children[name] ?? FieldRules(value: value, elements: elements)
-      let otherRules = other.children[name] ?? FieldRules(value: other.value, elements: other.elements)
+      let ownRules = children[name] ?? FieldRules(value: indexesValue, elements: indexesElements)
+      let otherRules =
+        other.children[name] ?? FieldRules(value: other.indexesValue, elements: other.indexesElements)
       rules.children[name] = ownRules.merged(otherRules, combine)
     }
     return rules

@@ -63,7 +63,7 @@ enum IndexEntries {
       keys.reserveCapacity(fields)
     }
 
-    /// Adds the entries of a map's fields. `names` ends with the names of the enclosing maps.
+    /// Adds the entries of a map's fields. `names` is their key prefix, up to the names of the enclosing maps.
     mutating func add(
       _ fields: MapValue, below names: Key, _ rules: FieldRules?
     ) throws(FirestoreError) {
@@ -75,23 +75,23 @@ enum IndexEntries {
         namesBytes += entry.key.utf8.count + 1
         defer { namesBytes -= (fieldNames.popLast()?.utf8.count ?? 0) + 1 }
         let rules = rules?.child(entry.key)
-        let hasValue = rules?.value != false
+        let hasValue = rules?.indexesValue != false
         if hasValue { try checkSize(entry.value) }
         switch entry.value {
         case .map(let map):
           let inner = key.bytes
-          if hasValue { try finish(key, .value, IndexValue.encode(entry.value)) }
+          if hasValue { try addEntry(key, .value, IndexValue.encode(entry.value)) }
           try add(map, below: inner, rules)
         case .array(let elements):
           let field = key
-          if hasValue { try finish(key, .value, IndexValue.encode(entry.value)) }
-          if rules?.elements != false { try add(elements, at: field) }
+          if hasValue { try addEntry(key, .value, IndexValue.encode(entry.value)) }
+          if rules?.indexesElements != false { try add(elements, at: field) }
         default:
           guard hasValue else { break }
           key.endFieldPath()
           key.append(raw: FirestoreKeyLayout.EntryKind.value.rawValue)
           key.append(entry.value)
-          try finish(key)
+          try addEntry(key)
         }
       }
     }
@@ -120,23 +120,23 @@ enum IndexEntries {
       for element in elements {
         try checkSize(element)
         let bytes = IndexValue.encode(element)
-        if seen.insert(bytes).inserted { try finish(field, .element, bytes) }
+        if seen.insert(bytes).inserted { try addEntry(field, .element, bytes) }
       }
     }
 
     /// Adds an entry from the encoded field names and value.
-    private mutating func finish(
+    private mutating func addEntry(
       _ field: IndexKeyEncoder, _ kind: FirestoreKeyLayout.EntryKind, _ value: [UInt8]
     ) throws(FirestoreError) {
       var key = IndexKeyEncoder(prefix: field.bytes, room: value.count + id.count + 4)
       key.endFieldPath()
       key.append(raw: kind.rawValue)
       key.append(raw: value)
-      try finish(key)
+      try addEntry(key)
     }
 
     /// Appends the document's id to an entry and adds it.
-    private mutating func finish(_ unfinished: consuming IndexKeyEncoder) throws(FirestoreError) {
+    private mutating func addEntry(_ unfinished: consuming IndexKeyEncoder) throws(FirestoreError) {
       var encoder = unfinished
       encoder.append(raw: id)
       keys.append(encoder.bytes)

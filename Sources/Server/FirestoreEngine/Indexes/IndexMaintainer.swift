@@ -21,7 +21,7 @@ import OrderedStore
 /// Maintains the index state and entries of one database.
 final class IndexMaintainer: Sendable {
   private struct State {
-    var set = IndexSet.automatic
+    var indexSet = IndexSet.automatic
     var vectors: [DatabaseIndexConfiguration.Index] = []
     var task: Task<Void, Never>?
     var isStopped = false
@@ -52,13 +52,13 @@ final class IndexMaintainer: Sendable {
   deinit { state.withLock { $0.task }?.cancel() }
 
   /// The index set after the last change in the sequencer.
-  var current: IndexSet { state.withLock { $0.set } }
+  var current: IndexSet { state.withLock { $0.indexSet } }
 
   /// Reads the stored state before the database is used, and resumes unfinished work.
   func load() async throws {
     let stored = try await rows.read(at: nil) { view in try IndexMaintainer.stored(view) }
     state.withLock { state in
-      state.set = IndexSet(stored)
+      state.indexSet = IndexSet(stored)
       // This process has just started, so it has no transactions yet.
       state.hasNoOlderTransactions = stored.phase == .waitingForTransactions
     }
@@ -72,14 +72,14 @@ final class IndexMaintainer: Sendable {
     }
     state.withLock { state in
       state.vectors = vectors
-      state.set = IndexSet(state.set.state, vectors: vectors)
+      state.indexSet = IndexSet(state.indexSet.state, vectors: vectors)
     }
     let change = try await rows.execute(validating: nil) { view -> IndexState? in
       guard try TokenSigner.isStored(view) else {
         // The database has no commit yet. Its first commit stores this state, in which all phases are complete.
         let created = self.rows.createdVersion
         if let next = self.current.state.reconfigured(configuration, isEmpty: true, at: created) {
-          self.state.withLock { $0.set = IndexSet(next, vectors: $0.vectors) }
+          self.state.withLock { $0.indexSet = IndexSet(next, vectors: $0.vectors) }
         }
         return nil
       }
@@ -122,7 +122,7 @@ final class IndexMaintainer: Sendable {
   /// to later bodies.
   private func storeAndPublish(_ next: IndexState, in view: any SequencedTransaction) throws {
     try view.set(FirestoreKeyLayout.indexing, try next.encoded())
-    state.withLock { $0.set = IndexSet(next, vectors: $0.vectors) }
+    state.withLock { $0.indexSet = IndexSet(next, vectors: $0.vectors) }
   }
 
   private func report(_ text: String) { options.report("\(name): \(text)") }
@@ -210,12 +210,12 @@ final class IndexMaintainer: Sendable {
     var next = stored
     let base = IndexSet.baseRules(stored, batch.group)
     let targetRules = set.target(in: batch.group).rules ?? .automatic
-    let hasRules = targetRules.intersection(base) != targetRules
+    let addsAutomaticEntries = targetRules.intersection(base) != targetRules
     var unbuilt = IndexSet.unbuilt(stored, batch.group)
     var step = Step(view)
     for document in batch.documents {
       if let fields = document.fields {
-        if hasRules {
+        if addsAutomaticEntries {
           let keys = try IndexEntries.keys(of: fields, at: document.path, rules: targetRules, limits: nil)
           for key in keys { try step.insert(key, []) }
         }
@@ -328,8 +328,8 @@ final class IndexMaintainer: Sendable {
 
   /// The next documents of the groups that the phase processes; nil after the last.
   private func nextDocuments(_ set: IndexSet, in view: any SequencedTransaction) throws -> Batch? {
-    let done = Array(set.state.progress.group.utf8)
-    for group in set.pending where !Array(group.utf8).lexicographicallyPrecedes(done) {
+    let currentGroup = Array(set.state.progress.group.utf8)
+    for group in set.pending where !Array(group.utf8).lexicographicallyPrecedes(currentGroup) {
       let prefix = FirestoreKeyLayout.group(group, below: ResourcePath([]))
       let last = group.hasSameUTF8(as: set.state.progress.group) ? set.state.progress.last : []
       let complete = KeyRange(prefix: prefix)

@@ -19,8 +19,9 @@ struct IndexSet: Sendable {
   }
 
   /// A composite index that queries may use.
-  struct Ready: Sendable {
+  struct UsableIndex: Sendable {
     var index: NumberedIndex
+    /// The version from which the index is complete.
     var since: Version
   }
 
@@ -39,7 +40,7 @@ struct IndexSet: Sendable {
   /// Per collection group, the entries of the target plan (the configured indexes).
   private let target: [[UInt8]: Group]
   private let usableRules: [[UInt8]: FieldRules]
-  private let ready: [[UInt8]: [Ready]]
+  private let ready: [[UInt8]: [UsableIndex]]
 
   /// Automatic indexes only.
   static let automatic = IndexSet(IndexState())
@@ -53,7 +54,7 @@ struct IndexSet: Sendable {
     target = IndexSet.groups(groups, [state.target], state)
     maintained = state.phase == .clearing || state.phase == .stable ? target : possible
     var usableRules: [[UInt8]: FieldRules] = [:]
-    var ready: [[UInt8]: [Ready]] = [:]
+    var ready: [[UInt8]: [UsableIndex]] = [:]
     for group in groups {
       let key = Array(group.utf8)
       let target = IndexSet.rules(group, state.target)
@@ -63,7 +64,7 @@ struct IndexSet: Sendable {
         guard composite.index.collectionID.hasSameUTF8(as: group), composite.failure == nil,
           state.target.composites.contains(composite.number), let since = composite.readySince
         else { return nil }
-        return Ready(
+        return UsableIndex(
           index: NumberedIndex(number: composite.number, index: composite.index),
           since: Version(microseconds: since))
       }
@@ -140,7 +141,7 @@ struct IndexSet: Sendable {
   }
 
   /// The indexes that writes maintain, by number.
-  var numbered: [UInt32: NumberedIndex] {
+  var indexesByNumber: [UInt32: NumberedIndex] {
     var indexes: [UInt32: NumberedIndex] = [:]
     for composite in state.composites where composite.failure == nil {
       indexes[composite.number] = NumberedIndex(number: composite.number, index: composite.index)
@@ -156,7 +157,7 @@ struct IndexSet: Sendable {
     if isAutomaticOnly { return version.microseconds >= state.automaticSince }
     guard version.microseconds >= state.automaticSince else { return false }
     guard let rules = usableRules[Array(collection.utf8)] else { return true }
-    return isElement ? rules[field].elements : rules[field].value
+    return isElement ? rules[field].indexesElements : rules[field].indexesValue
   }
 
   /// The composite indexes of a collection group that queries at a version may use.

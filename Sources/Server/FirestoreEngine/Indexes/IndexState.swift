@@ -89,7 +89,7 @@ struct IndexState: Codable, Sendable, Equatable {
   var target = Plan()
   /// Earlier plans whose entries may remain in the store.
   var stale: [Plan] = []
-  /// The composite indexes of these plans. Writes maintain their entries.
+  /// The composite indexes of `base`, `target` and the stale plans. Writes maintain their entries.
   var composites: [Composite] = []
   /// Numbers of dropped composite indexes whose rows have not been removed yet.
   var droppedNumbers: [UInt32] = []
@@ -196,8 +196,8 @@ struct IndexState: Codable, Sendable, Equatable {
         elements: own.contains { $0.mode == .contains })
     }
     for index in configuration.compositeIndexes {
-      if let known = composites.first(where: { $0.index == index }) {
-        plan.composites.insert(known.number)
+      if let existing = composites.first(where: { $0.index == index }) {
+        plan.composites.insert(existing.number)
       } else {
         composites.append(Composite(number: nextNumber, index: index))
         plan.composites.insert(nextNumber)

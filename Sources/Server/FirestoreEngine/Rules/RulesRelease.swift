@@ -7,7 +7,7 @@ import OrderedStore
 ///
 ///     02 | time of the release, microseconds since 1970, 8 bytes | length of the ID, 1 byte | ID of the ruleset | text in UTF-8
 ///
-/// Format 01 has no ID; the ruleset of such a release is named when its database is opened.
+/// Format 01 has no ID. When a database with such a release is opened, its rules are released again as a ruleset with an ID.
 struct RulesRelease: Equatable {
   var microseconds: Int64
   /// The ruleset; empty in a row of format 01.

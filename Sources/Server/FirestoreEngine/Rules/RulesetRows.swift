@@ -2,8 +2,8 @@
 //
 //     history   0A | time of the release, microseconds since 1970, 8 bytes   -> ID of the ruleset
 //
-// Invariant: the ruleset of the release in force is stored. Both rows change in one commit, and the ruleset cannot be
-// deleted while it is in force.
+// Invariant: the ruleset of the release in force is stored. One commit writes the release and its ruleset, and the ruleset
+// cannot be deleted while it is in force.
 
 import FirestoreModel
 import OrderedStore

@@ -1,9 +1,9 @@
-// A stream that ends with the credentials of its caller: a Listen or a Write stream.
+// A Listen or Write stream, which the server ends when the caller's credentials expire or are revoked.
 
 package import Access
 package import FirestoreModel
 
-/// A stream that ends with the credentials of its caller.
+/// A stream that the server ends when the caller's credentials expire or are revoked.
 package protocol CallerStream: AnyObject, Sendable {
   /// The caller, which must not change while the stream is in ``CallerStreams``.
   var caller: Principal { get }

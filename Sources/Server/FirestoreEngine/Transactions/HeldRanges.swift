@@ -20,11 +20,11 @@ struct HeldRanges {
   /// The caller updates the tree and then calls `replace`.
   func absorbing(_ range: KeyRange) -> (merged: KeyRange, absorbed: Range<Int>)? {
     // The absorbed entries are those that overlap or touch the range.
-    let first = partition { entry in
+    let first = leadingCount { entry in
       guard let end = entry.range.end else { return false }
       return compareKeys(end, range.start) < 0
     }
-    let last = partition { entry in
+    let last = leadingCount { entry in
       guard let end = range.end else { return true }
       return compareKeys(entry.range.start, end) <= 0
     }
@@ -54,7 +54,7 @@ struct HeldRanges {
 
   /// Whether a complete range is held.
   func covers(_ range: KeyRange) -> Bool {
-    let first = partition { entry in
+    let first = leadingCount { entry in
       guard let end = entry.range.end else { return false }
       return compareKeys(end, range.start) <= 0
     }
@@ -67,7 +67,7 @@ struct HeldRanges {
   }
 
   /// The number of leading entries that satisfy a condition. All entries after them do not.
-  private func partition(_ condition: (Entry) -> Bool) -> Int {
+  private func leadingCount(_ condition: (Entry) -> Bool) -> Int {
     var low = 0
     var high = entries.count
     while low < high {

@@ -42,7 +42,7 @@ extension LockTable {
     var keys: [Key: KeyLock] = [:]
     var sharedRanges = IntervalTree<Owner>()
     var exclusiveRanges = IntervalTree<Owner>()
-    var owned: [Owner: Owned] = [:]
+    var owned: [Owner: HeldLocks] = [:]
     /// The footprints of commits, by writer, from the sequencer or the grant until the commit is durable.
     var footprints = Footprints()
     /// The queue positions that granted commits had, by writer.
@@ -60,6 +60,7 @@ extension LockTable {
     var waitingWriteFootprints = Footprints()
     /// The number of waiting requests `afterWrites`: reads that yield to a plain write.
     var yieldingReadCount = 0
+    /// For each witness, the ids of the waiters that wait for it.
     var watchers: [Blocker: Set<UInt64>] = [:]
     /// Waiters whose witness ended and that have not been checked since. The next `grant` checks them.
     var stale: Set<UInt64> = []
@@ -78,7 +79,7 @@ extension LockTable {
   }
 
   /// The locks of one transaction, all in one mode.
-  struct Owned {
+  struct HeldLocks {
     var mode: Mode
     var keys: Set<Key> = []
     /// Ranges requested by reads in progress. Each has its id in the tree of held ranges, and the number of
@@ -152,19 +153,19 @@ extension LockTable.State {
   }
 
   private func visitHolders(against read: LockTable.ReadRequest, _ body: (Blocker) -> Bool) -> Bool {
-    func others(_ owner: Owner) -> Bool { owner == read.owner || body(.owner(owner)) }
+    func visitOther(_ owner: Owner) -> Bool { owner == read.owner || body(.owner(owner)) }
     let isExclusive = read.mode == .exclusive
     for key in read.keys {
       if let lock = keys[key] {
-        if let holder = lock.exclusive, !others(holder) { return false }
-        if isExclusive { for holder in lock.shared where !others(holder) { return false } }
+        if let holder = lock.exclusive, !visitOther(holder) { return false }
+        if isExclusive { for holder in lock.shared where !visitOther(holder) { return false } }
       }
-      if !exclusiveRanges.isEmpty, !exclusiveRanges.visit(containing: key, others) { return false }
-      if isExclusive, !sharedRanges.isEmpty, !sharedRanges.visit(containing: key, others) { return false }
+      if !exclusiveRanges.isEmpty, !exclusiveRanges.visit(containing: key, visitOther) { return false }
+      if isExclusive, !sharedRanges.isEmpty, !sharedRanges.visit(containing: key, visitOther) { return false }
     }
     for range in read.ranges {
-      guard exclusiveRanges.visit(overlapping: range, others) else { return false }
-      if isExclusive, !sharedRanges.visit(overlapping: range, others) { return false }
+      guard exclusiveRanges.visit(overlapping: range, visitOther) else { return false }
+      if isExclusive, !sharedRanges.visit(overlapping: range, visitOther) { return false }
     }
     return true
   }
@@ -179,15 +180,15 @@ extension LockTable.State {
   private func visitHolders(
     against footprint: LockTable.Footprint, of owner: Owner?, _ body: (Blocker) -> Bool
   ) -> Bool {
-    func others(_ holder: Owner) -> Bool { holder == owner || body(.owner(holder)) }
+    func visitOther(_ holder: Owner) -> Bool { holder == owner || body(.owner(holder)) }
     for key in footprint.keys {
       guard let lock = keys[key] else { continue }
-      if let holder = lock.exclusive, !others(holder) { return false }
-      for holder in lock.shared where !others(holder) { return false }
+      if let holder = lock.exclusive, !visitOther(holder) { return false }
+      for holder in lock.shared where !visitOther(holder) { return false }
     }
     guard !sharedRanges.isEmpty || !exclusiveRanges.isEmpty else { return true }
     return footprint.allKeys { key in
-      sharedRanges.visit(containing: key, others) && exclusiveRanges.visit(containing: key, others)
+      sharedRanges.visit(containing: key, visitOther) && exclusiveRanges.visit(containing: key, visitOther)
     }
   }
 
@@ -195,23 +196,23 @@ extension LockTable.State {
   private func visitWaiters(
     against read: LockTable.ReadRequest, before position: UInt64, _ body: (Blocker) -> Bool
   ) {
-    func conflicting(_ id: UInt64) -> Bool {
+    func visitIfConflicting(_ id: UInt64) -> Bool {
       guard id < position, case .read(let other)? = waiters[id]?.request, other.owner != read.owner,
         read.mode == .exclusive || other.mode == .exclusive
       else { return true }
       return body(.owner(other.owner))
     }
     for key in read.keys {
-      if let ids = waitingReadKeys[key], !ids.allSatisfy(conflicting) { return }
-      guard waitingReadRanges.visit(containing: key, conflicting) else { return }
+      if let ids = waitingReadKeys[key], !ids.allSatisfy(visitIfConflicting) { return }
+      guard waitingReadRanges.visit(containing: key, visitIfConflicting) else { return }
     }
     for range in read.ranges {
-      guard waitingReadRanges.visit(overlapping: range, conflicting) else { return }
+      guard waitingReadRanges.visit(overlapping: range, visitIfConflicting) else { return }
       guard !waitingReadKeys.isEmpty else { continue }
       var cursor = OrderedMapCursor(waitingReadKeys)
       range.start.withUnsafeBytes { cursor.seek($0) }
       while cursor.isValid, range.contains(cursor.key) {
-        guard cursor.value.allSatisfy(conflicting) else { return }
+        guard cursor.value.allSatisfy(visitIfConflicting) else { return }
         cursor.next()
       }
     }
@@ -221,15 +222,15 @@ extension LockTable.State {
   private func visitWaiters(
     against footprint: LockTable.Footprint, before position: UInt64, _ body: (Blocker) -> Bool
   ) {
-    func ahead(_ id: UInt64) -> Bool {
+    func visitIfAhead(_ id: UInt64) -> Bool {
       guard id < position, let owner = waiters[id]?.request.owner else { return true }
       return body(.owner(owner))
     }
     for key in footprint.keys {
-      if let ids = waitingReadKeys[key], !ids.allSatisfy(ahead) { return }
+      if let ids = waitingReadKeys[key], !ids.allSatisfy(visitIfAhead) { return }
     }
     guard !waitingReadRanges.isEmpty else { return }
-    _ = footprint.allKeys { waitingReadRanges.visit(containing: $0, ahead) }
+    _ = footprint.allKeys { waitingReadRanges.visit(containing: $0, visitIfAhead) }
   }
 
   /// Whether a transaction holds everything that it requests already. Then it does not have to queue.
@@ -267,7 +268,7 @@ extension LockTable.State {
 
   private mutating func hold(_ read: LockTable.ReadRequest) {
     let owner = read.owner
-    var owned = self.owned.removeValue(forKey: owner) ?? LockTable.Owned(mode: read.mode)
+    var owned = self.owned.removeValue(forKey: owner) ?? LockTable.HeldLocks(mode: read.mode)
     precondition(owned.mode == read.mode, "invariant: a transaction locks in one mode")
     for key in read.keys where owned.keys.insert(key).inserted {
       keys[key, default: LockTable.KeyLock()].add(owner, owned.mode)

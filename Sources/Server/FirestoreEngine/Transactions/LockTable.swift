@@ -93,17 +93,17 @@ final class LockTable: Sendable {
   private let clock: any EngineClock
   /// Called when a transaction loses its locks to another request, before any other request gets them. The
   /// transaction must not use the table again.
-  private let aborted: @Sendable (Owner) -> Void
+  private let onLocksLost: @Sendable (Owner) -> Void
   /// The time at which a transaction's client became idle; nil while one of its requests is in progress.
   private let idleSince: @Sendable (Owner) -> UInt64?
 
   init(
     clock: any EngineClock, idleSince: @escaping @Sendable (Owner) -> UInt64?,
-    aborted: @escaping @Sendable (Owner) -> Void
+    onLocksLost: @escaping @Sendable (Owner) -> Void
   ) {
     self.clock = clock
     self.idleSince = idleSince
-    self.aborted = aborted
+    self.onLocksLost = onLocksLost
   }
 
   /// Locks rows and ranges for a transaction's read. Waits until `deadline` at most.
@@ -157,7 +157,7 @@ final class LockTable: Sendable {
       state.removeFootprint(of: writer)
       var losers: [Waiter] = []
       for owner in Array(state.owned.keys) {
-        aborted(owner)
+        onLocksLost(owner)
         state.release(owner)
         losers += state.removeWaiters(of: owner)
         state.markStale(.owner(owner))
@@ -244,8 +244,8 @@ final class LockTable: Sendable {
         timer = Task { [weak self, clock] in
           var now = clock.now()
           repeat {
-            let (next, isBeyond) = now.addingReportingOverflow(idleHolderTimeout)
-            do { try await clock.sleep(until: isBeyond ? deadline : min(next, deadline)) } catch { return }
+            let (next, overflows) = now.addingReportingOverflow(idleHolderTimeout)
+            do { try await clock.sleep(until: overflows ? deadline : min(next, deadline)) } catch { return }
             now = clock.now()
           } while now < deadline && self?.waits(id, forIdleSince: now - min(now, idleHolderTimeout)) == false
           self?.end(id, .timedOut)
@@ -282,7 +282,7 @@ final class LockTable: Sendable {
         _ = state.remove(waiter: waiter.id)
         if victim == owner { return .aborted }
         victims += state.removeWaiters(of: victim)
-        aborted(victim)
+        onLocksLost(victim)
         state.release(victim)
         woken += state.grant(after: .owner(victim))
       }
@@ -320,7 +320,7 @@ final class LockTable: Sendable {
       guard !owners.isEmpty, owners.allSatisfy({ $0.age > owner.age }) else { return (false, []) }
       var waiters: [Waiter] = []
       for loser in owners {
-        aborted(loser)
+        onLocksLost(loser)
         state.release(loser)
         waiters += state.removeWaiters(of: loser)
         // The older transaction must be granted first. Other waiters are checked when its commit ends.

@@ -23,7 +23,7 @@ enum TransactionMode: Sendable, Equatable {
 struct OpenTransaction: Sendable {
   var owner: LockTable.Owner
   var mode: TransactionMode
-  /// The snapshot that all reads see; nil until the first read, and always for locking transactions.
+  /// The snapshot that all reads see; nil until the first read, and while the transaction's locks keep its reads valid.
   var snapshot: Version?
   /// The reads to validate; set when the transaction commits.
   var reads = ReadSet(version: .zero)
@@ -67,9 +67,10 @@ final class TransactionTable: Sendable {
     var ended: [UInt64: Ended] = [:]
     /// Bytes of the reads of all open transactions.
     var readBytes = 0
+    /// The ids of ended transactions, in the order in which they ended. Those before `endedStart` are forgotten.
     var endedOrder: [UInt64] = []
     var endedStart = 0
-    var next: UInt64 = 1
+    var nextID: UInt64 = 1
     var isSweeping = false
   }
 
@@ -97,7 +98,7 @@ final class TransactionTable: Sendable {
   }
 
   static let invalid = FirestoreError.invalidArgument("Invalid transaction.")
-  static let expired = "The referenced transaction has expired or is no longer valid."
+  static let expiredMessage = "The referenced transaction has expired or is no longer valid."
 
   // MARK: Beginning
 
@@ -115,17 +116,17 @@ final class TransactionTable: Sendable {
       }
     }
     let now = clock.now()
-    // No policy decides whether a transaction begins. So callers without a role may use only half of the
+    // Rules do not decide whether a transaction begins. So callers other than service accounts may use only half of the
     // transactions.
     let maximum = caller.role == nil ? maximumOpen / 2 : maximumOpen
-    let (id, startSweeper) = try state.withLock { state -> (UInt64, Bool) in
+    let (id, startsSweeper) = try state.withLock { state -> (UInt64, Bool) in
       guard state.open.count < maximum else {
         throw FirestoreError.resourceExhausted(
           "Too many transactions are open: a database may have \(maximum)"
             + (caller.role == nil ? " before a caller without a role begins another." : "."))
       }
-      let id = state.next
-      state.next += 1
+      let id = state.nextID
+      state.nextID += 1
       let owner = LockTable.Owner(id: id, age: predecessor?.age ?? id)
       let isLive = predecessor.map { state.open[$0.id] != nil } ?? false
       let transaction = OpenTransaction(
@@ -135,7 +136,7 @@ final class TransactionTable: Sendable {
       defer { state.isSweeping = true }
       return (id, !state.isSweeping)
     }
-    if startSweeper { sweep() }
+    if startsSweeper { startSweeper() }
     return TransactionToken(epoch: epoch, id: id, in: name).bytes(signer, for: tokenOwner)
   }
 
@@ -145,7 +146,7 @@ final class TransactionTable: Sendable {
   /// threads that share the function may name each other's open transactions here. The attempt ends only if
   /// it blocks the retry's reads.
   private func predecessor(_ token: [UInt8], _ tokenOwner: TokenOwner) throws -> LockTable.Owner? {
-    guard let id = try issued(token, to: tokenOwner) else { return nil }
+    guard let id = try issuedID(in: token, to: tokenOwner) else { return nil }
     return state.withLock { state in
       state.open[id]?.transaction.owner ?? state.ended[id].map { LockTable.Owner(id: id, age: $0.age) }
     }
@@ -154,11 +155,13 @@ final class TransactionTable: Sendable {
   /// The id in a token that this process issued to the owner for this database; nil for a token of an earlier
   /// process.
   /// - Throws: INVALID_ARGUMENT for a token that was never issued, or was issued to another caller.
-  private func issued(_ bytes: [UInt8], to tokenOwner: TokenOwner) throws(FirestoreError) -> UInt64? {
+  private func issuedID(in bytes: [UInt8], to tokenOwner: TokenOwner) throws(FirestoreError) -> UInt64? {
     guard let token = TransactionToken(bytes) else { throw TransactionTable.invalid }
-    let own = TransactionToken(epoch: token.epoch, id: token.id, in: name)
-    guard token.project == own.project else { throw TransactionTable.invalid }
-    guard token.database == own.database else { throw FirestoreError.aborted(TransactionTable.expired) }
+    let expected = TransactionToken(epoch: token.epoch, id: token.id, in: name)
+    guard token.project == expected.project else { throw TransactionTable.invalid }
+    guard token.database == expected.database else {
+      throw FirestoreError.aborted(TransactionTable.expiredMessage)
+    }
     guard TransactionToken.isAuthentic(bytes, signer, for: tokenOwner) else { throw TransactionTable.invalid }
     guard token.epoch == epoch else { return nil }
     return token.id
@@ -169,13 +172,13 @@ final class TransactionTable: Sendable {
   /// Begins a request of an active transaction. The idle timeout pauses until `endRequest`.
   /// - Throws: for an ended transaction, the error that Firestore returns for the way it ended.
   func beginRequest(_ token: [UInt8], toCommit: Bool, as caller: Principal) throws -> OpenTransaction {
-    guard let id = try issued(token, to: TokenOwner(caller, in: name)) else {
-      throw FirestoreError.aborted(TransactionTable.expired)
+    guard let id = try issuedID(in: token, to: TokenOwner(caller, in: name)) else {
+      throw FirestoreError.aborted(TransactionTable.expiredMessage)
     }
-    expire(id)
+    expireIfDue(id)
     return try state.withLock { state in
       if var entry = state.open[id] {
-        guard entry.phase == .active else { throw FirestoreError.aborted(TransactionTable.expired) }
+        guard entry.phase == .active else { throw FirestoreError.aborted(TransactionTable.expiredMessage) }
         if toCommit, entry.transaction.hasLostLocks {
           state.end(id, as: .aborted)
           throw LockTable.contention
@@ -190,9 +193,9 @@ final class TransactionTable: Sendable {
       }
       switch state.ended[id]?.phase {
       case .failed, .committed, .rolledBack:
-        throw FirestoreError.invalidArgument(TransactionTable.expired)
+        throw FirestoreError.invalidArgument(TransactionTable.expiredMessage)
       case .aborted: throw LockTable.contention
-      default: throw FirestoreError.aborted(TransactionTable.expired)
+      default: throw FirestoreError.aborted(TransactionTable.expiredMessage)
       }
     }
   }
@@ -206,7 +209,7 @@ final class TransactionTable: Sendable {
     }
   }
 
-  /// Adds reads that could not be announced to `checkReadLimits`, since only the read itself found them.
+  /// Adds reads that `checkReadLimits` could not check before, because the request had to read to find them.
   /// - Throws: as `checkReadLimits`.
   func add(_ owner: LockTable.Owner, _ reads: ReadSet) throws(FirestoreError) {
     let readLimitError = state.withLock { state in
@@ -238,7 +241,7 @@ final class TransactionTable: Sendable {
 
   /// Records that a transaction lost its locks, or is about to lose them. All its reads are valid at the
   /// version of its latest read, so its later reads return that version.
-  func markAborted(_ owner: LockTable.Owner) {
+  func markLocksLost(_ owner: LockTable.Owner) {
     state.withLock { state in
       guard let version = state.open[owner.id]?.reads.version else { return }
       state.open[owner.id]?.transaction.hasLostLocks = true
@@ -248,7 +251,7 @@ final class TransactionTable: Sendable {
 
   /// Records the version of a read under locks. Returns the transaction, or nil if it has ended.
   ///
-  /// While the transaction has its locks, all its reads are valid at the new version. If `markAborted` was
+  /// While the transaction has its locks, all its reads are valid at the new version. If `markLocksLost` was
   /// called first, the recorded version does not change.
   func recordRead(_ owner: LockTable.Owner, at version: Version) -> OpenTransaction? {
     state.withLock { state in
@@ -284,7 +287,7 @@ final class TransactionTable: Sendable {
   /// Ends a transaction of the caller whose commit failed before it reached the table. Ignores ended
   /// transactions, those with a commit in progress, and those of other callers.
   func fail(_ token: [UInt8], as caller: Principal) {
-    guard let id = try? issued(token, to: TokenOwner(caller, in: name)) else { return }
+    guard let id = try? issuedID(in: token, to: TokenOwner(caller, in: name)) else { return }
     let owner: LockTable.Owner? = state.withLock { state in
       guard let entry = state.open[id], entry.phase == .active else { return nil }
       state.end(id, as: .failed)
@@ -294,22 +297,23 @@ final class TransactionTable: Sendable {
   }
 
   /// Rolls a transaction back.
-  /// - Throws: ABORTED if it has committed or expired, INVALID_ARGUMENT if it was never issued to the caller.
+  /// - Throws: ABORTED if it has expired or its commit is in progress, INVALID_ARGUMENT if it has committed or was never
+  ///   issued to the caller.
   func rollBack(_ token: [UInt8], as caller: Principal) throws {
-    guard let id = try issued(token, to: TokenOwner(caller, in: name)) else {
-      throw FirestoreError.aborted(TransactionTable.expired)
+    guard let id = try issuedID(in: token, to: TokenOwner(caller, in: name)) else {
+      throw FirestoreError.aborted(TransactionTable.expiredMessage)
     }
-    expire(id)
+    expireIfDue(id)
     let owner = try state.withLock { state -> LockTable.Owner? in
       if let entry = state.open[id] {
-        guard entry.phase == .active else { throw FirestoreError.aborted(TransactionTable.expired) }
+        guard entry.phase == .active else { throw FirestoreError.aborted(TransactionTable.expiredMessage) }
         state.end(id, as: .rolledBack)
         return entry.transaction.owner
       }
       switch state.ended[id]?.phase {
       case .rolledBack, .failed, .aborted: return nil
-      case .committed: throw FirestoreError.invalidArgument(TransactionTable.expired)
-      default: throw FirestoreError.aborted(TransactionTable.expired)
+      case .committed: throw FirestoreError.invalidArgument(TransactionTable.expiredMessage)
+      default: throw FirestoreError.aborted(TransactionTable.expiredMessage)
       }
     }
     if let owner { release(owner) }
@@ -318,7 +322,7 @@ final class TransactionTable: Sendable {
   // MARK: Leases
 
   /// Ends a transaction whose lease has expired, if the sweeper has not done so yet.
-  private func expire(_ id: UInt64) {
+  private func expireIfDue(_ id: UInt64) {
     let now = clock.now()
     let owner: LockTable.Owner? = state.withLock { state in
       guard let entry = state.open[id], entry.phase == .active, entry.deadline <= now else { return nil }
@@ -345,7 +349,7 @@ final class TransactionTable: Sendable {
 
   /// Starts the sweeper: a task that ends transactions when their leases expire. It runs while transactions
   /// are open.
-  private func sweep() {
+  private func startSweeper() {
     Task { [weak self, clock] in
       // A sweep scans all transactions, so sweeps are at least 50 ms apart.
       var earliest: UInt64 = 0

@@ -94,8 +94,8 @@ struct BufferedChanges: Sendable {
     return content
   }
 
-  private mutating func degradeToNames(of matches: [WatchMatch], and known: consuming Set<ResourcePath>) {
-    var paths = known
+  private mutating func degradeToNames(of matches: [WatchMatch], and existing: consuming Set<ResourcePath>) {
+    var paths = existing
     for match in matches {
       let path = match.change.name.path
       if paths.insert(path).inserted { bytes += BufferedChanges.size(of: path) }

@@ -48,7 +48,7 @@ struct ChangeBatches {
     }
   }
 
-  /// The next batch; nil after the last. Its memory lasts until the next call, or until `ResultPages.accepted`.
+  /// The next batch; nil after the last. Its memory lasts until the next call, or until `ResultPages.markAccepted`.
   /// - Throws: ``StoreError/versionTooOld`` if history does not reach back to the start.
   mutating func next() async throws -> SnapshotDelta? {
     if let delta = merged {

@@ -13,10 +13,11 @@ extension WatchWorker {
   /// `EngineLimits.maximumWindowChanges`.
   struct TooManyWindowChanges: Error {}
 
-  /// Sends changes to targets, which are keyed by registration. Returns whether a snapshot must follow.
+  /// Sends changes to targets, which are keyed by registration. Returns whether a global NO_CHANGE must follow, with which
+  /// the client shows the new snapshot.
   ///
-  /// A document that matched a target only in between needs a snapshot too: the client that wrote it shows it until a
-  /// snapshot without it arrives.
+  /// NO_CHANGE must also follow if a document matched a target only between the two versions: the client that wrote the
+  /// document shows it until a snapshot without it arrives.
   func deliver(
     _ changes: PendingChanges, to targets: inout [Int: ActiveTarget], _ version: Version,
     _ stream: WatchStream
@@ -27,7 +28,7 @@ extension WatchWorker {
     var needsSnapshot = false
     // Names do not show whether a document matched only between the two versions.
     if case .names = changes { needsSnapshot = true }
-    let pages = stream.pages()
+    let pages = stream.makeResultPages()
     var batches = ChangeBatches(changes, for: Array(targets.values), to: version, pages, stream.database)
     while let batch = try await batches.next() {
       var snapshot = SnapshotResponses()
@@ -50,7 +51,7 @@ extension WatchWorker {
       }
       if try await send(snapshot, version, stream) { needsSnapshot = true }
       try await flushPage(stream)
-      pages.accepted()
+      pages.markAccepted()
     }
     if try await send(crossed: crossed, targets, version, stream) { needsSnapshot = true }
     return needsSnapshot
@@ -65,7 +66,7 @@ extension WatchWorker {
     var windows: [Int: WindowUpdate] = [:]
     var count = 0
     var batches = ChangeBatches(
-      changes, for: Array(limited.values), to: version, stream.pages(), stream.database)
+      changes, for: Array(limited.values), to: version, stream.makeResultPages(), stream.database)
     while let batch = try await batches.next() {
       for entry in batch.entries {
         for effect in entry.effects {
@@ -98,7 +99,7 @@ extension WatchWorker {
     let database = stream.database
     let names = byDocument.keys.compactMap { DocumentName(database: database.name, path: $0) }.sorted()
     var rest = names[...]
-    let pages = stream.pages()
+    let pages = stream.makeResultPages()
     while !rest.isEmpty {
       try await pages.reserve()
       let found = try await database.documents(
@@ -118,7 +119,7 @@ extension WatchWorker {
       rest = rest.dropFirst(found.count)
       _ = try await send(snapshot, version, stream)
       try await flushPage(stream)
-      pages.accepted()
+      pages.markAccepted()
     }
     return !names.isEmpty
   }
@@ -127,8 +128,9 @@ extension WatchWorker {
     _ snapshot: consuming SnapshotResponses, _ version: Version, _ stream: WatchStream
   ) async throws -> Bool {
     guard !snapshot.isEmpty else { return false }
-    let hiding = !stream.database.policies.current.allowsEverything(stream.caller)
-    try await emit(try snapshot.responses(at: version.timestamp, hiding: hiding), stream)
+    let omitsRemovedContents = !stream.database.policies.current.allowsEverything(stream.caller)
+    try await emit(
+      try snapshot.responses(at: version.timestamp, omitsRemovedContents: omitsRemovedContents), stream)
     return true
   }
 }

@@ -23,21 +23,21 @@ struct SnapshotResponses {
 
   /// Adds a document that changed in a target or entered it.
   mutating func add(_ document: StoredDocument, to target: ActiveTarget) {
-    let position = position(of: document.name)
+    let position = findOrAddEntry(of: document.name)
     entries[position].document = document
     entries[position].targets.append((target.id, target.projection))
   }
 
   /// Adds a document that left a target; `document` is nil if it no longer exists.
   mutating func remove(_ name: DocumentName, now document: StoredDocument?, from target: ActiveTarget) {
-    let position = position(of: name)
+    let position = findOrAddEntry(of: name)
     if let document { entries[position].document = document }
     entries[position].removed.append((target.id, target.projection == nil))
   }
 
-  /// The responses. `hiding` omits the new contents of documents that left targets, since the caller may not
+  /// The responses. `omitsRemovedContents` omits the new contents of documents that left targets, since the caller may not
   /// be allowed to read them. A target with a projection returns only its fields, in a separate response.
-  func responses(at time: Timestamp, hiding: Bool) throws -> [WatchResponse] {
+  func responses(at time: Timestamp, omitsRemovedContents: Bool) throws -> [WatchResponse] {
     var responses: [WatchResponse] = []
     responses.reserveCapacity(entries.count)
     for entry in entries {
@@ -59,7 +59,7 @@ struct SnapshotResponses {
             removedTargets: complete.isEmpty && index == 0 ? removedTargets : []))
       }
       if entry.targets.isEmpty, !removedTargets.isEmpty {
-        let isShown = !hiding && entry.removed.allSatisfy(\.isComplete)
+        let isShown = !omitsRemovedContents && entry.removed.allSatisfy(\.isComplete)
         responses.append(
           isShown
             ? .documentChange(document, targets: [], removedTargets: removedTargets)
@@ -69,7 +69,8 @@ struct SnapshotResponses {
     return responses
   }
 
-  private mutating func position(of name: DocumentName) -> Int {
+  /// The index of a document's entry, which is added if there is none.
+  private mutating func findOrAddEntry(of name: DocumentName) -> Int {
     if let position = positions[name.path] { return position }
     entries.append(Entry(name: name))
     positions[name.path] = entries.count - 1

@@ -29,7 +29,7 @@ struct StreamGroups {
   }
 
   /// The streams of the next groups in the round. Each group is included at most once.
-  mutating func nextGroups(_ groupCount: UInt64) -> [WatchStream] {
+  mutating func streamsOfNextGroups(_ groupCount: UInt64) -> [WatchStream] {
     var streams: [WatchStream] = []
     for _ in 0..<min(groupCount, UInt64(Self.count)) {
       streams += groups[next].values

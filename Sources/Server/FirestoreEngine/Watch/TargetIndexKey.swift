@@ -26,11 +26,11 @@ enum TargetIndexKey: Hashable {
     guard let order = query.orders.first else { return nil }
     if order.field.isDocumentID || alternatives.count == 1 {
       let range = names(query.nameBounds(alternatives))
-      if isBound(range) { return [.range(.documentID, range)] }
+      if isBounded(range) { return [.range(.documentID, range)] }
     }
     guard !order.field.isDocumentID else { return nil }
     let range = query.valueBounds(order, alternatives)
-    return isBound(range) ? [.range(order.field, range)] : nil
+    return isBounded(range) ? [.range(order.field, range)] : nil
   }
 
   /// The most selective key of documents that satisfy all terms; nil if there is none.
@@ -55,12 +55,12 @@ enum TargetIndexKey: Hashable {
     }
     for term in terms {
       let range = KeyRange(ofValues: term.field, meeting: terms)
-      if isBound(range) { return .range(term.field, range) }
+      if isBounded(range) { return .range(term.field, range) }
     }
     return nil
   }
 
-  private static func isBound(_ range: KeyRange) -> Bool { !range.start.isEmpty || range.end != nil }
+  private static func isBounded(_ range: KeyRange) -> Bool { !range.start.isEmpty || range.end != nil }
 
   private static func names(_ bounds: NameBounds) -> KeyRange {
     var range = KeyRange(start: [], end: nil)

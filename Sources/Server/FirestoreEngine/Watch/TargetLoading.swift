@@ -14,15 +14,15 @@ extension WatchWorker {
     decided: FirestoreDecision? = nil
   ) async throws {
     var version = version
-    var known = decided
+    var suppliedDecision = decided
     while true {
       let decision: FirestoreDecision
-      if let decided = known {
+      if let decided = suppliedDecision {
         decision = decided
       } else {
         decision = try await authorise(selection, at: version, stream)
       }
-      known = nil
+      suppliedDecision = nil
       let new = Set(decision.dependencies.map(\.path)).subtracting(target.dependencies)
       if decision.dependsOnTime {
         target.dependsOnTime = true
@@ -67,7 +67,7 @@ extension WatchWorker {
     }
   }
 
-  /// The operation of listening to a selection, with the policy in force.
+  /// The operation of listening to a selection, for the access policy.
   private func authorised(_ selection: WatchSelection, _ stream: WatchStream) -> AuthorizedOperation {
     let operation: FirestoreOperation =
       switch selection {
@@ -156,7 +156,7 @@ extension WatchWorker {
     switch target.selection {
     case .documents(let requested):
       var rest = requested[...]
-      let pages = stream.pages()
+      let pages = stream.makeResultPages()
       while !rest.isEmpty {
         try checkLoad(stream)
         try await pages.reserve()
@@ -175,13 +175,13 @@ extension WatchWorker {
           }
         }
         try await flushPage(stream)
-        pages.accepted()
+        pages.markAccepted()
         rest = rest.dropFirst(documents.count)
       }
     case .query(let query):
       if query.isWindow {
         var window = ResultWindow(query)
-        try await database.matches(of: query, &window, at: version, stream.memory) { documents in
+        try await database.deliverMatches(of: query, &window, at: version, stream.memory) { documents in
           try self.checkLoad(stream)
           for document in documents {
             tally.add(document.name)
@@ -196,7 +196,7 @@ extension WatchWorker {
         // The documents may be sent in any order, since the client sorts them.
         var all = query.unprojected
         all.needsOrder = false
-        try await database.results(of: all, at: version, stream.memory) { documents in
+        try await database.deliverResults(of: all, at: version, stream.memory) { documents in
           try self.checkLoad(stream)
           for document in documents {
             tally.add(document.name)
@@ -233,8 +233,8 @@ extension WatchWorker {
       if query.isWindow {
         var window = ResultWindow(query)
         var count = 0
-        try await database.matches(
-          of: query, &window, at: start, stream.memory, unlimited: maximumCount
+        try await database.deliverMatches(
+          of: query, &window, at: start, stream.memory, stoppingAfter: maximumCount
         ) { documents in
           try self.checkLoad(stream)
           count += documents.count
@@ -271,7 +271,7 @@ extension WatchWorker {
     var counted = 0
     var tally = NameTally(collectsNames: (expected ?? 0) > 0)
     var rest = names[...]
-    let pages = stream.pages()
+    let pages = stream.makeResultPages()
     while !rest.isEmpty {
       try checkLoad(stream)
       let changes = try await ChangeBatches.read(rest, from: start, to: version, pages, database)
@@ -282,7 +282,7 @@ extension WatchWorker {
       }
       if let expected, counted > expected { return false }
       _ = try await deliver(.merged(try SnapshotDelta(changes, [target])), to: &targets, version, stream)
-      pages.accepted()
+      pages.markAccepted()
     }
     if let expected, counted < expected { try await sendFilter(tally, of: target, stream) }
     return true
@@ -299,7 +299,7 @@ extension WatchWorker {
     var counted = try query.deriving(structured)
     counted.needsOrder = false
     var count = 0
-    try await stream.database.results(of: counted, at: version, stream.memory) { documents in
+    try await stream.database.deliverResults(of: counted, at: version, stream.memory) { documents in
       try self.checkLoad(stream)
       count += documents.count
     }

@@ -35,7 +35,7 @@ final class WakeQueue: Sendable {
       return Self.concurrency - state.taskCount
     }
     for _ in 0..<added {
-      Task { while let stream = self.next() { await stream.wakeAndSettle() } }
+      Task { while let stream = self.next() { await stream.wakeAndWait() } }
     }
   }
 

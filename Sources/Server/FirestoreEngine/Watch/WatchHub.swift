@@ -207,7 +207,7 @@ final class WatchHub: Sendable {
         state.isSendingHeartbeats = false
         return nil
       }
-      return state.streams.nextGroups(groups)
+      return state.streams.streamsOfNextGroups(groups)
     }
   }
 }

@@ -58,8 +58,8 @@ public final class WatchStream: Sendable {
     /// Whether the access policy was replaced, so that all targets have to be decided again.
     var isPolicyReplaced = false
     var isRunning = false
-    /// The caller of `wakeAndSettle`, which waits until the running task sends something or ends.
-    var settling: CheckedContinuation<Void, Never>?
+    /// The caller of `wakeAndWait`, which waits until the running task sends something or ends.
+    var waiter: CheckedContinuation<Void, Never>?
     var isClosed = false
     var failure: FirestoreError?
     var targetBytes = 0
@@ -90,7 +90,7 @@ public final class WatchStream: Sendable {
 
   let database: FirestoreDatabase
   let hub: WatchHub
-  /// The caller as it acts in the database's project.
+  /// The caller; nobody if its credentials are for another project.
   package let caller: Principal
   let output: any WatchOutput
   private let mailbox: Guarded<Mailbox>
@@ -198,10 +198,10 @@ public final class WatchStream: Sendable {
   }
 
   /// The memory of the results that the stream reads.
-  var memory: (any ResultMemory)? { output.memory.map { SettlingMemory(stream: self, memory: $0) } }
+  var memory: (any ResultMemory)? { output.memory.map { WaiterResumingMemory(stream: self, memory: $0) } }
 
-  /// The pages of one read of documents for the stream.
-  func pages() -> ResultPages {
+  /// Makes the pages of one read: batches of documents, whose memory is reserved for this stream.
+  func makeResultPages() -> ResultPages {
     ResultPages(memory, documentBytes: database.options.limits.data.documentBytes)
   }
 
@@ -223,32 +223,33 @@ public final class WatchStream: Sendable {
     if starts { Task { await self.worker.run(self) } }
   }
 
-  /// Starts the stream's task unless it is running, and waits until the task sends something or ends.
-  func wakeAndSettle() async {
+  /// Starts the stream's task and waits until it has sent a batch, waits for the client or for memory, or ends. Returns
+  /// immediately if the task is running already.
+  func wakeAndWait() async {
     await withCheckedContinuation { continuation in
       let starts = mailbox.withLock { mailbox in
         guard !mailbox.isRunning else { return false }
         mailbox.isRunning = true
-        mailbox.settling = continuation
+        mailbox.waiter = continuation
         return true
       }
       if starts { Task { await self.worker.run(self) } } else { continuation.resume() }
     }
   }
 
-  /// Ends the wait of `wakeAndSettle`: the task has sent a batch, waits for the client, or has ended the stream.
-  func settle() {
-    let settling = mailbox.withLock { mailbox in
-      defer { mailbox.settling = nil }
-      return mailbox.settling
+  /// Ends the wait of `wakeAndWait`: the task has sent a batch, waits for the client, or has ended the stream.
+  func resumeWaiter() {
+    let waiter = mailbox.withLock { mailbox in
+      defer { mailbox.waiter = nil }
+      return mailbox.waiter
     }
-    settling?.resume()
+    waiter?.resume()
   }
 
   /// The next work. `.nothing` ends the task; the next `wake` starts another.
   func nextWork() -> Work {
-    var settling: CheckedContinuation<Void, Never>?
-    defer { settling?.resume() }
+    var waiter: CheckedContinuation<Void, Never>?
+    defer { waiter?.resume() }
     return mailbox.withLock { mailbox in
       if mailbox.isClosed { return .end }
       if !mailbox.commands.isEmpty {
@@ -266,8 +267,8 @@ public final class WatchStream: Sendable {
         return .snapshot
       }
       mailbox.isRunning = false
-      settling = mailbox.settling
-      mailbox.settling = nil
+      waiter = mailbox.waiter
+      mailbox.waiter = nil
       return .nothing
     }
   }
@@ -304,17 +305,17 @@ extension WatchStream: CallerStream {
     }
   }
 
-  package func endInvalidated() async { await wakeAndSettle() }
+  package func endInvalidated() async { await wakeAndWait() }
 }
 
 /// The memory of a stream's results. A stream that waits for memory does not count as working: see ``WakeQueue``.
-private struct SettlingMemory: ResultMemory {
+private struct WaiterResumingMemory: ResultMemory {
   let stream: WatchStream
   let memory: any ResultMemory
 
   func reserve(_ bytes: Int) async throws {
     if memory.reserveNow(bytes) { return }
-    stream.settle()
+    stream.resumeWaiter()
     try await memory.reserve(bytes)
   }
 

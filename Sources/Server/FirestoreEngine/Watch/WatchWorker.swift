@@ -23,7 +23,9 @@ actor WatchWorker {
   var cursor = Version.zero
   private var buffer: [WatchResponse] = []
   private var bufferBytes = 0
+  /// Whether a global NO_CHANGE must be sent before the worker stops.
   private var owesSnapshot = false
+  /// Whether the server assigns the target ids; nil before the first target.
   private var serverNumbersTargets: Bool?
   private var nextID: Int32 = 1
   /// The version of the access policy that has decided all targets.
@@ -49,7 +51,7 @@ actor WatchWorker {
     } catch {
       await finish(stream)
       if let error = Self.finalError(for: error) { await stream.output.fail(error) }
-      stream.settle()
+      stream.resumeWaiter()
     }
   }
 
@@ -117,8 +119,8 @@ actor WatchWorker {
     buffer = []
     bufferBytes = 0
     try checkCaller(stream)
-    do { try await stream.output.send(batch) { stream.settle() } } catch { throw OutputClosed() }
-    stream.settle()
+    do { try await stream.output.send(batch) { stream.resumeWaiter() } } catch { throw OutputClosed() }
+    stream.resumeWaiter()
   }
 
   private func checkCaller(_ stream: WatchStream) throws {

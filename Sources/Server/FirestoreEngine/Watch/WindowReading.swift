@@ -1,7 +1,7 @@
 // Finds the boundaries of a result window (see `ResultWindow`) by running the query, and moves them after
 // changes.
 //
-// Example: a query with limit 2 has its boundary at c. After an insertion three matches are up to c, one too
+// Example: a query with limit 2 has its boundary at c. After an insertion, three matches are at or before c, one too
 // many. Reading two matches backwards from c returns c and b. So c leaves the window, and b is the new
 // boundary.
 //
@@ -20,9 +20,9 @@ extension FirestoreDatabase {
   /// - Parameters:
   ///   - memory: the memory of the client's results.
   ///   - maximumCount: the number of visible documents after which a query without limit stops; nil for no maximum.
-  func matches(
+  func deliverMatches(
     of query: PreparedQuery, _ window: inout ResultWindow, at version: Version, _ memory: (any ResultMemory)?,
-    unlimited maximumCount: Int? = nil,
+    stoppingAfter maximumCount: Int? = nil,
     _ page: ([StoredDocument]) async throws -> Void
   ) async throws {
     let offset = window.skipped?.matchLimit ?? 0
@@ -38,18 +38,18 @@ extension FirestoreDatabase {
     let all = try query.deriving(structured)
     var count = 0
     var last: StoredDocument?
-    var skip: StoredDocument?
-    try await results(of: all, at: version, memory) { documents in
-      let skips = min(max(offset - count, 0), documents.count)
-      if skips > 0 { skip = documents[skips - 1] }
+    var lastSkipped: StoredDocument?
+    try await deliverResults(of: all, at: version, memory) { documents in
+      let skippedCount = min(max(offset - count, 0), documents.count)
+      if skippedCount > 0 { lastSkipped = documents[skippedCount - 1] }
       count += documents.count
       last = documents.last ?? last
-      try await page(Array(documents[skips...]))
+      try await page(Array(documents[skippedCount...]))
     }
     if window.skipped != nil {
       window.skipped?.count = min(count, offset)
-      if count >= offset, let skip {
-        window.skipped?.position = .at(try ResultWindow.SortPosition(skip, in: query))
+      if count >= offset, let lastSkipped {
+        window.skipped?.position = .at(try ResultWindow.SortPosition(lastSkipped, in: query))
       }
     }
     if let matchLimit = window.shown?.matchLimit {
@@ -76,7 +76,7 @@ extension FirestoreDatabase {
     var boundary = boundary
     var crossing = WindowUpdate.BoundaryCrossing()
     if boundary.count > boundary.matchLimit {
-      // Too many matches are up to the boundary. It moves back over the excess matches, to the match before
+      // Too many matches are at or before the boundary. It moves back over the excess matches, to the match before
       // them.
       let excess = boundary.count - boundary.matchLimit
       let (paths, last) = try await neighbors(
@@ -125,7 +125,7 @@ extension FirestoreDatabase {
     let neighbours = try query.deriving(structured)
     var paths: [ResourcePath] = []
     var last: StoredDocument?
-    try await results(of: neighbours, at: version) { documents in
+    try await deliverResults(of: neighbours, at: version) { documents in
       paths += documents.map(\.name.path)
       last = documents.last ?? last
     }

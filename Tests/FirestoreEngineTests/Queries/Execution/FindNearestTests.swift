@@ -1,4 +1,4 @@
-// Nearest-neighbour queries, compared with a sort of all distances, and their place among the query stages.
+// Nearest-neighbour queries, compared with a sort of all distances, and combined with filters, projections and limits.
 
 import Access
 import FirestoreModel
@@ -29,7 +29,7 @@ import Testing
   }
 
   /// Documents with known vectors, and documents that the search must skip.
-  private static func sample() async throws -> EngineFixture {
+  private static func sampleFixture() async throws -> EngineFixture {
     let fixture = try EngineFixture()
     let vectors: [(String, Value)] = [
       ("a", .vector([1, 0])), ("b", .vector([3, 4])), ("c", .vector([0, 2])), ("zero", .vector([0, 0])),
@@ -47,7 +47,7 @@ import Testing
     "each distance measure sorts correctly; vectors of other dimensions and non-vectors are skipped; NaN is last"
   )
   func measures() async throws {
-    let fixture = try await Self.sample()
+    let fixture = try await Self.sampleFixture()
     let euclidean = try Self.distances(await fixture.query(Self.nearest([1, 0], .euclidean)))
     #expect(euclidean.map(\.0) == ["a", "zero", "c", "b"])
     #expect(euclidean.map(\.1) == [0, 1, 5.0.squareRoot(), 20.0.squareRoot()])
@@ -61,7 +61,7 @@ import Testing
 
   @Test("a threshold is an upper bound for distances and a lower bound for the dot product")
   func thresholds() async throws {
-    let fixture = try await Self.sample()
+    let fixture = try await Self.sampleFixture()
     func ids(_ measure: FindNearest.Measure, _ threshold: Double) async throws -> [String] {
       try await fixture.query(Self.nearest([1, 1], measure, threshold: threshold)).map(\.name.id)
     }
@@ -73,7 +73,7 @@ import Testing
 
   @Test("filters run first, projection and limit last; the distance may replace a field")
   func stages() async throws {
-    let fixture = try await Self.sample()
+    let fixture = try await Self.sampleFixture()
     let even = Filter.field(FieldFilter(FieldPath(field: "even"), .equal, true))
     let filtered = try await fixture.query(Self.nearest([1, 0], .euclidean, filter: even))
     #expect(filtered.map(\.name.id) == ["a", "c"])
@@ -105,19 +105,19 @@ import Testing
     }
     try await fixture.commit(writes)
     for _ in 0..<30 {
-      let goal = (0..<3).map { _ in Double(source.below(9)) - 4 }
+      let target = (0..<3).map { _ in Double(source.below(9)) - 4 }
       let limit = 1 + source.below(400)
       let expected = vectors.enumerated().map { index, entry in
-        (index, entry.0, zip(entry.1, goal).reduce(0) { $0 + ($1.0 - $1.1) * ($1.0 - $1.1) })
+        (index, entry.0, zip(entry.1, target).reduce(0) { $0 + ($1.0 - $1.1) * ($1.0 - $1.1) })
       }.sorted { ($0.2, $0.0) < ($1.2, $1.0) }.prefix(limit).map(\.1)
-      let found = try await fixture.query(Self.nearest(goal, .euclidean, limit: limit))
+      let found = try await fixture.query(Self.nearest(target, .euclidean, limit: limit))
       #expect(found.map(\.name.id) == expected)
     }
   }
 
   @Test("a search in a transaction or at a past time reads one snapshot, and a count counts its results")
   func snapshots() async throws {
-    let fixture = try await Self.sample()
+    let fixture = try await Self.sampleFixture()
     let time = try #require(
       try await fixture.set(ResourcePath(["c", "new"]), ["v": .vector([1, 0])]).commitTime)
     try await fixture.delete(ResourcePath(["c", "a"]))
@@ -136,7 +136,7 @@ import Testing
 
   @Test("listening to a search, a reserved result field and a limit above 1,000 are rejected")
   func rejections() async throws {
-    let fixture = try await Self.sample()
+    let fixture = try await Self.sampleFixture()
     let client = WatchClient()
     let stream = try await fixture.watch(client)
     stream.addTarget(WatchTarget(id: 1, fixture.selection(Self.nearest([1, 0], .cosine))))

@@ -36,7 +36,7 @@ import Testing
       #expect(sorting.reservedBytes > 1_200_000)
       let second = await failure { try await fixture.query(structured) }
       #expect(second?.code == .resourceExhausted)
-      #expect(second?.message.contains("2000000 in all") == true)
+      #expect(second?.message.contains("2000000 bytes for all queries") == true)
       // A query in index order reserves nothing.
       let ordered = try await fixture.query(StructuredQuery(from: [.init("c")]))
       #expect(ordered.count == 300)

@@ -103,7 +103,7 @@ import Testing
     ]
   }()
 
-  private static let raised: EngineLimits = {
+  private static let raisedLimits: EngineLimits = {
     var limits = EngineLimits.standard
     limits.data.disjunctions = 500
     return limits
@@ -114,7 +114,8 @@ import Testing
     arguments: [EngineLimits.maximumScanRows, 7])
   func unorderedAggregation(maximumScanRows: Int) async throws {
     let documents = Self.documents()
-    let fixture = try await Self.fixture(documents, maximumScanRows: maximumScanRows, limits: Self.raised)
+    let fixture = try await Self.fixture(
+      documents, maximumScanRows: maximumScanRows, limits: Self.raisedLimits)
     let reference = ReferenceEvaluator(database: fixture.database, documents: documents)
     for (index, structured) in Self.queries.enumerated() {
       let query = Query(parent: fixture.root, structured)
@@ -146,9 +147,9 @@ import Testing
   @Test("a sum over a limit needs the order, and is rejected without sort memory")
   func limitedSum() async throws {
     let documents = Self.documents()
-    let unsortable = try await Self.fixture(documents, limits: Self.raised)
+    let unsortable = try await Self.fixture(documents, limits: Self.raisedLimits)
     let sortable = try await Self.fixture(
-      documents, maximumSortBytes: EngineLimits.maximumSortBytes, limits: Self.raised)
+      documents, maximumSortBytes: EngineLimits.maximumSortBytes, limits: Self.raisedLimits)
     let reference = ReferenceEvaluator(database: sortable.database, documents: documents)
     for (index, structured) in Self.queries.enumerated() {
       var query = Query(parent: sortable.root, structured)
@@ -164,11 +165,11 @@ import Testing
   }
 
   @Test(
-    "listeners without a limit receive their initial results, and resumed listeners are counted, without sort memory"
+    "without sort memory, listeners without a limit load their results, and the documents of a resumed listener are counted"
   )
   func listeners() async throws {
     let documents = Self.documents()
-    let fixture = try await Self.fixture(documents, limits: Self.raised)
+    let fixture = try await Self.fixture(documents, limits: Self.raisedLimits)
     let reference = ReferenceEvaluator(database: fixture.database, documents: documents)
     let expected = Self.queries.map {
       Set(reference.result(of: Query(parent: fixture.root, $0)).map(\.path))
@@ -197,7 +198,7 @@ import Testing
     check(first)
     stream.close()
     let again = WatchClient()
-    again.assume(first.documents)
+    again.setCachedDocuments(first.documents)
     let resumed = try await fixture.watch(again)
     for (index, query) in Self.queries.enumerated() {
       resumed.addTarget(
@@ -213,7 +214,7 @@ import Testing
   @Test("nearest neighbours over unordered sources are complete, and ties follow the query's order")
   func neighbours() async throws {
     let documents = Self.documents()
-    let fixture = try await Self.fixture(documents, limits: Self.raised)
+    let fixture = try await Self.fixture(documents, limits: Self.raisedLimits)
     let reference = ReferenceEvaluator(database: fixture.database, documents: documents)
     for (index, structured) in Self.queries.enumerated() {
       let found = reference.result(of: Query(parent: fixture.root, structured))
@@ -336,7 +337,7 @@ import Testing
   func failedReload() async throws {
     var budget = WatchBufferLimits()
     (budget.maximumChanges, budget.maximumNames) = (10, 100)
-    let fixture = try EngineFixture(budget: budget, maximumSortBytes: 50_000)
+    let fixture = try EngineFixture(watchBufferLimits: budget, maximumSortBytes: 50_000)
     let client = WatchClient()
     let stream = try await fixture.watch(client)
     stream.addTarget(WatchTarget(id: 2, fixture.selection(Self.limited(1_000))))

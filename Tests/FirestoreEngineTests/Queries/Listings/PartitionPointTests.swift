@@ -17,7 +17,9 @@ import Testing
       var samples = KeySamples(keys: capacity, bytes: .max)
       for index in 0..<count { samples.add([UInt8(index >> 8), UInt8(index & 0xff)]) }
       #expect(samples.count == count)
-      let points = samples.points(atMost: limit, least: minimum).map { Int($0[0]) << 8 | Int($0[1]) }
+      let points = samples.points(atMost: limit, minimumPartKeys: minimum).map {
+        Int($0[0]) << 8 | Int($0[1])
+      }
       #expect(points.count <= limit)
       // When the samples reach their capacity, every second one is dropped. So at least half of the capacity is filled.
       let parts = min(limit + 1, count / minimum, count <= capacity ? count : capacity / 2)
@@ -39,7 +41,7 @@ import Testing
     for index in 0..<1_000 {
       samples.add([UInt8(index >> 8), UInt8(index & 0xff)] + [UInt8](repeating: 0, count: 998))
     }
-    let points = samples.points(atMost: 100, least: 1)
+    let points = samples.points(atMost: 100, minimumPartKeys: 1)
     #expect((4...10).contains(points.count))
   }
 }

@@ -1,4 +1,5 @@
-// Strict mode: the queries that need an index, the error's message, and the same rule for listeners.
+// Strict mode, in which a query fails without the indexes that Firebase requires: the queries that need an index, the
+// error's message, and the same rule for listeners.
 
 import Access
 import FirestoreModel
@@ -19,7 +20,7 @@ import Testing
       orderBy: orders)
   }
 
-  private static func on(_ field: String, _ op: FieldFilter.Operator, _ value: Value = 1) -> Filter {
+  private static func filter(_ field: String, _ op: FieldFilter.Operator, _ value: Value = 1) -> Filter {
     .field(FieldFilter(FieldPath(field: field), op, value))
   }
 
@@ -29,29 +30,29 @@ import Testing
     try await fixture.set(ResourcePath(["c", "d"]), ["a": 1, "b": 1, "tags": [1]])
     let served: [StructuredQuery] = [
       Self.query(), Self.query([], [.init(.documentID, .descending)]),
-      Self.query([Self.on("a", .equal), Self.on("b", .equal), Self.on("tags", .arrayContains)]),
-      Self.query([Self.on("a", .greaterThan)]),
-      Self.query([Self.on("a", .greaterThan)], [.init(Self.a, .descending)]),
-      Self.query([], [.init(Self.a)]), Self.query([Self.on("a", .isIn, [1, 2])]),
-      Self.query([Self.on("a", .notEqual)]),
-      Self.query([Self.on("a", .equal)], [.init(.documentID, .descending)]),
-      Self.query([Self.on("a", .equal)], [.init(Self.a)]), Self.query(group: true),
-      Self.query([Self.on("tags", .arrayContainsAny, [1, 2])]),
+      Self.query([Self.filter("a", .equal), Self.filter("b", .equal), Self.filter("tags", .arrayContains)]),
+      Self.query([Self.filter("a", .greaterThan)]),
+      Self.query([Self.filter("a", .greaterThan)], [.init(Self.a, .descending)]),
+      Self.query([], [.init(Self.a)]), Self.query([Self.filter("a", .isIn, [1, 2])]),
+      Self.query([Self.filter("a", .notEqual)]),
+      Self.query([Self.filter("a", .equal)], [.init(.documentID, .descending)]),
+      Self.query([Self.filter("a", .equal)], [.init(Self.a)]), Self.query(group: true),
+      Self.query([Self.filter("tags", .arrayContainsAny, [1, 2])]),
     ]
     for query in served {
       let error = await failure { try await fixture.query(query) }
       #expect(error == nil, "\(query): \(String(describing: error))")
     }
     let rejectedQueries: [StructuredQuery] = [
-      Self.query([Self.on("a", .equal)], [.init(Self.b)]),
-      Self.query([Self.on("a", .equal), Self.on("b", .greaterThan)]),
+      Self.query([Self.filter("a", .equal)], [.init(Self.b)]),
+      Self.query([Self.filter("a", .equal), Self.filter("b", .greaterThan)]),
       Self.query([], [.init(Self.a), .init(Self.b)]),
-      Self.query([Self.on("a", .greaterThan), Self.on("b", .lessThan)]),
-      Self.query([Self.on("a", .equal)], [.init(Self.b, .descending)]),
-      Self.query([Self.on("tags", .arrayContains)], [.init(Self.a)]),
-      Self.query([Self.on("a", .isIn, [1, 2])], [.init(Self.b)]),
+      Self.query([Self.filter("a", .greaterThan), Self.filter("b", .lessThan)]),
+      Self.query([Self.filter("a", .equal)], [.init(Self.b, .descending)]),
+      Self.query([Self.filter("tags", .arrayContains)], [.init(Self.a)]),
+      Self.query([Self.filter("a", .isIn, [1, 2])], [.init(Self.b)]),
       Self.query([], [.init(Self.a), .init(.documentID, .descending)]),
-      Self.query([Self.on("a", .equal)], group: true), Self.query([], [.init(Self.a)], group: true),
+      Self.query([Self.filter("a", .equal)], group: true), Self.query([], [.init(Self.a)], group: true),
     ]
     for query in rejectedQueries {
       #expect(await failure { try await fixture.query(query) }?.code == .failedPrecondition, "\(query)")
@@ -64,7 +65,8 @@ import Testing
   }
 
   @Test(
-    "an aggregation accepts the indexes that contain its fields after the order, in any order and direction")
+    "an aggregation accepts the indexes that contain its fields after the order fields, in any sequence and direction"
+  )
   func aggregationIndexes() async throws {
     typealias Field = DatabaseIndexConfiguration.Field
     func field(_ name: String, _ mode: DatabaseIndexConfiguration.Mode = .ascending) -> Field {
@@ -83,7 +85,7 @@ import Testing
     }
     let (a, b, year) = (FieldPath(field: "rating"), FieldPath(field: "pages"), FieldPath(field: "year"))
     let several = AggregationQuery(
-      Self.query([Self.on("testId", .equal)]),
+      Self.query([Self.filter("testId", .equal)]),
       [.init("a", .sum(a)), .init("b", .sum(b)), .init("y", .average(year))])
     let test = field("testId")
     #expect(try await isAccepted(several, with: [[test, field("pages"), field("rating"), field("year")]]))
@@ -96,7 +98,7 @@ import Testing
     #expect(try await !isAccepted(several, with: [more]))
 
     let containing = AggregationQuery(
-      Self.query([Self.on("testId", .equal), Self.on("rating", .arrayContains)]),
+      Self.query([Self.filter("testId", .equal), Self.filter("rating", .arrayContains)]),
       [.init("a", .sum(a)), .init("b", .sum(b))])
     let element = field("rating", .contains)
     #expect(try await isAccepted(containing, with: [[element, test, field("pages"), field("rating")]]))
@@ -128,7 +130,7 @@ import Testing
         + "demo-books/firestore/indexes?create_composite=Ckhwcm9qZWN0cy9kZW1vLWJvb2tzL2RhdGFiYXNlcy8oZGVmYXVsdCkvY29s"
         + "bGVjdGlvbkdyb3Vwcy9ib29rcy9pbmRleGVzL18QARoJCgVnZW5yZRABGgkKBXBhZ2VzEAIaDAoIX19uYW1lX18QAg")
     let fixture = try EngineFixture(strict: true)
-    let group = await failure { try await fixture.query(Self.query([Self.on("a", .equal)], group: true)) }
+    let group = await failure { try await fixture.query(Self.query([Self.filter("a", .equal)], group: true)) }
     #expect(
       group?.message.hasPrefix(
         "The query requires a COLLECTION_GROUP_ASC index for collection c and field a. You can create it here: "
@@ -161,17 +163,20 @@ import Testing
       try await fixture.query(query).map(\.name.id)
     }
     #expect(
-      try await ids(Self.query([Self.on("a", .equal)], [.init(Self.b)])) == ["d1", "d3", "d5", "d7", "d9"])
+      try await ids(Self.query([Self.filter("a", .equal)], [.init(Self.b)])) == [
+        "d1", "d3", "d5", "d7", "d9",
+      ])
     #expect(
-      try await ids(Self.query([Self.on("a", .equal)], [.init(Self.b, .descending)]))
+      try await ids(Self.query([Self.filter("a", .equal)], [.init(Self.b, .descending)]))
         == ["d9", "d7", "d5", "d3", "d1"])
     #expect(
-      try await ids(Self.query([Self.on("a", .equal), Self.on("k", .equal), Self.on("b", .greaterThan, 2)]))
+      try await ids(
+        Self.query([Self.filter("a", .equal), Self.filter("k", .equal), Self.filter("b", .greaterThan, 2)]))
         == ["d7"])
-    #expect(try await ids(Self.query([Self.on("b", .greaterThan, 7)], group: true)) == ["d8", "d9"])
+    #expect(try await ids(Self.query([Self.filter("b", .greaterThan, 7)], group: true)) == ["d8", "d9"])
     // A page of the query reads only a page of the index.
     let pages = Collected<QueryPage>()
-    var page = Self.query([Self.on("a", .equal)], [.init(Self.b)])
+    var page = Self.query([Self.filter("a", .equal)], [.init(Self.b)])
     page.limit = 2
     page.startAt = Cursor([3], before: false)
     try await fixture.engine.runQuery(
@@ -191,7 +196,7 @@ import Testing
     let prepared = try PreparedQuery(
       Query(
         parent: ParentName(rootOf: DatabaseName(project: "demo")),
-        Self.query([Self.on("a", .equal)], [.init(Self.b, .descending)])), .standard)
+        Self.query([Self.filter("a", .equal)], [.init(Self.b, .descending)])), .standard)
     let index = CompositeIndex(
       collectionID: "c", scope: .collection, parts: [.init(Self.a, .ascending), .init(Self.b, .descending)],
       namesDescend: true)
@@ -219,9 +224,10 @@ import Testing
   func removed() async throws {
     let fixture = try EngineFixture(strict: true)
     try await fixture.set(ResourcePath(["c", "d"]), ["a": 1, "b": 1])
-    let query = Self.query([Self.on("a", .equal)], [.init(Self.b)])
-    let never = await failure { try await fixture.query(query) }
-    #expect(never?.message.hasPrefix("The query requires an index. You can create it here: ") == true)
+    let query = Self.query([Self.filter("a", .equal)], [.init(Self.b)])
+    let missingIndexError = await failure { try await fixture.query(query) }
+    #expect(
+      missingIndexError?.message.hasPrefix("The query requires an index. You can create it here: ") == true)
     try await fixture.setIndexes(
       DatabaseIndexConfiguration(indexes: [
         .init("c", .collection, [.init(Self.a, .ascending), .init(Self.b, .ascending)])
@@ -232,7 +238,7 @@ import Testing
     // query.
     let state = try await fixture.engine.database(fixture.database).indexes.current.state
     #expect(state.phase == .waitingForTransactions && state.composites.count == 1)
-    #expect(await failure { try await fixture.query(query) } == never)
+    #expect(await failure { try await fixture.query(query) } == missingIndexError)
   }
 
   @Test("the error of a failed index reports that its build failed, and gives administrators the cause")
@@ -241,8 +247,8 @@ import Testing
     let long = Value.string(String(repeating: "x", count: 1_500))
     let fields = (0..<6).map { "f\($0)" }
     try await fixture.set(ResourcePath(["c", "large"]), MapValue(fields.map { ($0, long) }))
-    let query = Self.query(fields.dropLast().map { Self.on($0, .equal) }, [.init(FieldPath(field: "f5"))])
-    let never = try #require(await failure { try await fixture.query(query) })
+    let query = Self.query(fields.dropLast().map { Self.filter($0, .equal) }, [.init(FieldPath(field: "f5"))])
+    let missingIndexError = try #require(await failure { try await fixture.query(query) })
     try await fixture.setIndexes(
       DatabaseIndexConfiguration(indexes: [
         .init("c", .collection, fields.map { .init(FieldPath(field: $0), .ascending) })
@@ -252,12 +258,14 @@ import Testing
     #expect(cause.hasPrefix("c/large: "))
     #expect(
       await failure { try await fixture.query(query) }?.message
-        == "\(never.message) The last build of it failed: \(cause)")
+        == "\(missingIndexError.message) The last build of it failed: \(cause)")
     // Other callers must not learn the names of documents.
     let other = await failure {
       try await fixture.engine.runQuery(Query(parent: fixture.root, query), as: .nobody) { _ in }
     }
-    #expect(other?.message == "\(never.message) The last build of it failed: the server's log says why.")
+    #expect(
+      other?.message == "\(missingIndexError.message) The last build of it failed: the server's log says why."
+    )
   }
 
   @Test("a listener without an index is removed with the cause and its link, and its stream continues")
@@ -266,7 +274,7 @@ import Testing
     try await fixture.set(ResourcePath(["c", "d"]), ["a": 1, "b": 1])
     let client = WatchClient()
     let stream = try await fixture.watch(client)
-    let query = Self.query([Self.on("a", .equal)], [.init(Self.b)])
+    let query = Self.query([Self.filter("a", .equal)], [.init(Self.b)])
     stream.addTarget(WatchTarget(id: 2, fixture.selection(query)))
     stream.addTarget(WatchTarget(id: 4, fixture.selection(Self.query())))
     try await eventually("the other target is current") { client.view.current == [4] }
@@ -284,7 +292,7 @@ import Testing
   func vectorIndex() async throws {
     let fixture = try EngineFixture(strict: true)
     try await fixture.set(ResourcePath(["c", "d"]), ["a": 1, "v": .vector([1, 2])])
-    var query = Self.query([Self.on("a", .equal)])
+    var query = Self.query([Self.filter("a", .equal)])
     let v = FieldPath(field: "v")
     query.findNearest = FindNearest(field: v, vector: [1, 2], measure: .euclidean, limit: 1)
     let error = await failure { try await fixture.query(query) }

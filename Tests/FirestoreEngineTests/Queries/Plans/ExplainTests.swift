@@ -7,7 +7,7 @@ import Testing
 @testable import FirestoreEngine
 
 @Suite("Query explanation", .timeLimit(.minutes(10))) struct ExplainTests {
-  private static func filled() async throws -> EngineFixture {
+  private static func filledFixture() async throws -> EngineFixture {
     let fixture = try EngineFixture()
     for index in 0..<40 {
       let fields: MapValue = [
@@ -34,7 +34,7 @@ import Testing
 
   @Test("a plan names its indexes and reads no results")
   func plans() async throws {
-    let fixture = try await Self.filled()
+    let fixture = try await Self.filledFixture()
     let n = FieldPath(field: "n")
     let equalities = Filter.composite(
       .and, [Self.filter("odd", .equal, true), Self.filter("tags", .arrayContains, "t1")])
@@ -67,7 +67,7 @@ import Testing
 
   @Test("analyze returns the results and counts the reads that they needed")
   func statistics() async throws {
-    let fixture = try await Self.filled()
+    let fixture = try await Self.filledFixture()
     var query = StructuredQuery(
       from: [.init("c")], filter: Self.filter("n", .greaterThanOrEqual, 30), offset: 2)
     var statistics = try #require(
@@ -95,7 +95,7 @@ import Testing
 
   @Test("an explained aggregation has a plan without values, and analyze returns one result")
   func aggregations() async throws {
-    let fixture = try await Self.filled()
+    let fixture = try await Self.filledFixture()
     let query = AggregationQuery(
       StructuredQuery(from: [.init("c")], filter: Self.filter("odd", .equal, true)),
       [.init("n", .count(upTo: nil))])

@@ -19,7 +19,7 @@ import Testing
     return number % 2 == 0 ? ResourcePath(["c", id]) : ResourcePath(["c", id, "c", "e"])
   }
 
-  private func filled() async throws -> (EngineFixture, CountingStore) {
+  private func filledFixture() async throws -> (EngineFixture, CountingStore) {
     let store = CountingStore(try MemoryStore())
     let fixture = try EngineFixture(store: store, lockWait: 0)
     for start in stride(from: 0, to: Self.count, by: 500) {
@@ -51,7 +51,7 @@ import Testing
     "a query between names reads only that range, by filters or cursors, in either direction and any scope"
   )
   func readsOnlyTheRange() async throws {
-    let (fixture, store) = try await filled()
+    let (fixture, store) = try await filledFixture()
     let lower = try reference(fixture, Self.path(1_000))
     let upper = try reference(fixture, Self.path(1_010))
     let ascending = StructuredQuery.Order(.documentID)
@@ -83,7 +83,7 @@ import Testing
 
   @Test("paging a collection group by name reads each document once, and so do the parts of PartitionQuery")
   func pagingCost() async throws {
-    let (fixture, store) = try await filled()
+    let (fixture, store) = try await filledFixture()
     var query = StructuredQuery(from: [Self.group], orderBy: [.init(.documentID)], limit: 100)
     var found = 0
     while true {
@@ -117,7 +117,7 @@ import Testing
 
   @Test("a recursive delete of one collection does not read other collections")
   func recursiveDelete() async throws {
-    let (fixture, store) = try await filled()
+    let (fixture, store) = try await filledFixture()
     let lowest = "__id\(Int64.min)__"
     for (collection, count) in [("a", 1), ("c", Self.count), ("b", 0)] {
       let filter = between(
@@ -136,7 +136,7 @@ import Testing
     "a transaction locks the queried names against phantoms, and no other names",
     arguments: [group, everything, .init("")])
   func locksOnlyTheRange(selector: StructuredQuery.CollectionSelector) async throws {
-    let (fixture, _) = try await filled()
+    let (fixture, _) = try await filledFixture()
     let query = StructuredQuery(
       from: [selector],
       filter: between(try reference(fixture, "c/d10100"), try reference(fixture, "c/d10200")))

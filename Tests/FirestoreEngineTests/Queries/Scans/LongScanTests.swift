@@ -11,7 +11,7 @@ import Testing
 @Suite("Queries with few results", .timeLimit(.minutes(10)))
 struct LongScanTests {
   private static let count = 6_000
-  private static let rows = 200
+  private static let maximumScanRows = 200
 
   private static func filter(_ field: String, _ op: FieldFilter.Operator, _ value: Value) -> Filter {
     .field(FieldFilter(FieldPath(field: field), op, value))
@@ -45,9 +45,9 @@ struct LongScanTests {
       orderBy: [.init(FieldPath(field: "m")), .init(FieldPath(field: "n"))]),
   ]
 
-  private func filled() async throws -> (EngineFixture, CountingStore) {
+  private func filledFixture() async throws -> (EngineFixture, CountingStore) {
     let store = CountingStore(try MemoryStore())
-    let fixture = try EngineFixture(store: store, maximumScanRows: Self.rows)
+    let fixture = try EngineFixture(store: store, maximumScanRows: Self.maximumScanRows)
     for start in stride(from: 0, to: Self.count, by: 500) {
       try await fixture.commit(
         try (start..<start + 500).map { number in
@@ -70,13 +70,13 @@ struct LongScanTests {
 
   @Test("every read visits a bounded number of rows, and the result is correct")
   func bounded() async throws {
-    let (fixture, store) = try await filled()
+    let (fixture, store) = try await filledFixture()
     for (index, query) in Self.queries.enumerated() {
       let found = try await fixture.query(query)
       #expect(found.count == (index == 2 ? 1 : 0), "query \(index)")
       // One read may exceed the bound, because it finishes its current batch of rows and also reads rows for the plan.
       let largest = store.takeLargest()
-      #expect(largest < Self.rows + 1_100, "query \(index): \(largest) rows in one read")
+      #expect(largest < Self.maximumScanRows + 1_100, "query \(index): \(largest) rows in one read")
       let rows = store.takeCount()
       #expect(rows > Self.count / 3, "query \(index): \(rows) rows")
     }
@@ -84,7 +84,7 @@ struct LongScanTests {
 
   @Test("a cancelled query stops reading")
   func cancelled() async throws {
-    let (fixture, store) = try await filled()
+    let (fixture, store) = try await filledFixture()
     for (index, structured) in Self.queries.enumerated() {
       let query = Query(parent: fixture.root, structured)
       let running = Task {
@@ -93,14 +93,14 @@ struct LongScanTests {
         try await fixture.engine.runQuery(query, as: .administrator) { _ in }
       }
       await #expect(throws: CancellationError.self, "query \(index)") { try await running.value }
-      #expect(store.takeCount() < 2 * Self.rows + 1_100, "query \(index)")
+      #expect(store.takeCount() < 2 * Self.maximumScanRows + 1_100, "query \(index)")
     }
   }
 
   @Test("a read at a past time skips later creations and deletions in bounded steps")
   func skipsLaterChanges() async throws {
     let store = CountingStore(try MemoryStore())
-    let fixture = try EngineFixture(store: store, maximumScanRows: Self.rows)
+    let fixture = try EngineFixture(store: store, maximumScanRows: Self.maximumScanRows)
     let b = FieldPath(field: "b")
     try await fixture.setIndexes(
       DatabaseIndexConfiguration(indexes: [
@@ -136,7 +136,9 @@ struct LongScanTests {
         let found = try await fixture.query(query, .readTime(time)).map(\.name.id)
         #expect(found == (isReverse ? ["z", "0"] : ["0", "z"]), "query \(index)")
         let (steps, largest) = (store.takeCount(), store.takeLargest())
-        #expect(steps >= count && largest < 4 * Self.rows, "query \(index): \(largest) of \(steps) at once")
+        #expect(
+          steps >= count && largest < 4 * Self.maximumScanRows,
+          "query \(index): \(largest) of \(steps) at once")
       }
     }
     let request = PartitionQueryRequest(
@@ -147,7 +149,7 @@ struct LongScanTests {
 
   @Test("a listener that disconnects stops its scan, also if nothing was sent")
   func listenerDisconnects() async throws {
-    let (fixture, store) = try await filled()
+    let (fixture, store) = try await filledFixture()
     let hub = try await fixture.engine.database(fixture.database).hub
     /// Counts the rows that a listener reads. It disconnects after `rows` rows, or once its target is
     /// current.
@@ -173,7 +175,9 @@ struct LongScanTests {
       let total = try await cost(resumed).rows
       for (target, rows) in [(fresh, total / 8), (resumed, total / 8), (resumed, total * 5 / 8)] {
         let read = try await cost(target, until: rows).rows
-        #expect(read >= rows && read < rows + 2 * Self.rows + 1_100, "query \(index): \(read) of \(total)")
+        #expect(
+          read >= rows && read < rows + 2 * Self.maximumScanRows + 1_100,
+          "query \(index): \(read) of \(total)")
       }
     }
   }
@@ -182,7 +186,7 @@ struct LongScanTests {
     "a listing that must be sorted reads a bounded number of rows at a time and can be cancelled"
   )
   func listing() async throws {
-    let (fixture, store) = try await filled()
+    let (fixture, store) = try await filledFixture()
     let database = fixture.database
     let request = ListDocumentsRequest(
       parent: ParentName(rootOf: database), collectionID: "c", pageSize: 2, orderBy: "odd, n")
@@ -193,13 +197,13 @@ struct LongScanTests {
     }
     #expect(numbers == [0, 2])
     let largest = store.takeLargest()
-    #expect(largest < Self.rows + 1_100, "\(largest) rows in one read")
+    #expect(largest < Self.maximumScanRows + 1_100, "\(largest) rows in one read")
     #expect(store.takeCount() > Self.count / 2)
     let running = Task {
       withUnsafeCurrentTask { $0?.cancel() }
       return try await fixture.engine.listDocuments(request, as: .administrator)
     }
     await #expect(throws: FirestoreError.self) { _ = try await running.value }
-    #expect(store.takeCount() < 2 * Self.rows + 1_100)
+    #expect(store.takeCount() < 2 * Self.maximumScanRows + 1_100)
   }
 }

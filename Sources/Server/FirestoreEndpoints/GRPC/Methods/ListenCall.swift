@@ -111,7 +111,7 @@ final class ListenCall: StreamCall, Sendable {
     responder.setReading(false)
     responder.start { [self] in
       do throws(FirestoreError) {
-        opened(
+        streamOpened(
           try await service.engine.watch(database, as: caller, output: ListenOutput(responder: responder)))
       } catch {
         responder.finish(GRPCStatus(error))
@@ -119,7 +119,7 @@ final class ListenCall: StreamCall, Sendable {
     }
   }
 
-  private func opened(_ stream: WatchStream) {
+  private func streamOpened(_ stream: WatchStream) {
     let pending: [SizedRequest]? = phase.withLockedValue { phase in
       guard case .opening(let database, let pending) = phase else { return nil }
       phase = .open(database, stream)

@@ -40,8 +40,8 @@ extension FirestoreService {
   ) async throws {
     let parent = try ParentName(parsing: request.parent)
     let caller = try caller(head)
-    let structured = try required(request.query)
-    let query = Query(parent: parent, structured)
+    let structuredQuery = try requiredQuery(request.query)
+    let query = Query(parent: parent, structuredQuery)
     try await engine.runQuery(
       query, consistency: request.consistency, explain: request.explain, as: caller, memory: responder.memory
     ) { page in
@@ -55,7 +55,7 @@ extension FirestoreService {
   ) async throws {
     let parent = try ParentName(parsing: request.parent)
     let caller = try caller(head)
-    let query = try required(request.query)
+    let query = try requiredQuery(request.query)
     let result = try await engine.runAggregationQuery(
       query, under: parent, consistency: request.consistency, explain: request.explain, as: caller)
     try await responder.send(try ResponseEncoding.aggregation(result))
@@ -75,10 +75,10 @@ extension FirestoreService {
   ) async throws -> ByteBuffer {
     let parent = try ParentName(parsing: request.parent)
     let caller = try caller(head)
-    let structured = try required(request.query)
+    let structuredQuery = try requiredQuery(request.query)
     let page = try await engine.partitionQuery(
       PartitionQueryRequest(
-        Query(parent: parent, structured), count: Int(clamping: request.count),
+        Query(parent: parent, structuredQuery), count: Int(clamping: request.count),
         pageSize: Int(request.pageSize), pageToken: request.pageToken,
         consistency: request.readTime.map { .readTime($0) } ?? .latest),
       as: caller)
@@ -87,7 +87,7 @@ extension FirestoreService {
 
   /// Returns the query of a request.
   /// - Throws: INVALID_ARGUMENT if the request has none.
-  private func required<Query>(_ query: Query?) throws(FirestoreError) -> Query {
+  private func requiredQuery<Query>(_ query: Query?) throws(FirestoreError) -> Query {
     guard let query else { throw .invalidArgument("only structured queries are supported") }
     return query
   }

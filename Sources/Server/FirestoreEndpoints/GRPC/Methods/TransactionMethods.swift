@@ -50,10 +50,10 @@ extension FirestoreService {
   ///
   /// Does nothing if the transaction cannot be decoded from the bytes.
   @Sendable func endTransaction(ofRejected message: ByteBuffer, _ head: GRPCRequestHead) {
-    guard let named = message.withUnsafeReadableBytes({ CommitRequest.transaction(in: $0) }),
-      let database = try? DatabaseName(parsing: named.database), let caller = try? caller(head)
+    guard let rejected = message.withUnsafeReadableBytes({ CommitRequest.transaction(in: $0) }),
+      let database = try? DatabaseName(parsing: rejected.database), let caller = try? caller(head)
     else { return }
-    engine.failTransaction(named.token, in: database, as: caller)
+    engine.failTransaction(rejected.token, in: database, as: caller)
   }
 
   /// Commits writes. The method uses a callback instead of a task because Commit is the most frequent call.

@@ -120,7 +120,7 @@ final class WriteCall: StreamCall, Sendable {
   /// Serves queued messages until the queue is empty.
   private func serve() async {
     while true {
-      switch next() {
+      switch nextStep() {
       case .wait: return
       case .finish(let status):
         responder.finish(status)
@@ -139,7 +139,7 @@ final class WriteCall: StreamCall, Sendable {
   }
 
   /// Removes the next message from the queue, and resumes reading when the queue is half empty.
-  private func next() -> Step {
+  private func nextStep() -> Step {
     let (step, hasRoom, wasServed): (Step, Bool, Bool) = state.withLockedValue { state in
       let wasServed = state.servedBytes > 0
       state.servedBytes = 0

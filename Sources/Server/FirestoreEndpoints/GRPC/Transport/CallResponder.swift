@@ -39,7 +39,7 @@ extension CallResponder {
   package func send(_ framed: ByteBuffer) async throws { try await send(framed) {} }
 
   /// Ends the call with a status. Returns when the call's event loop has done so. So a caller that ends many calls in sequence
-  /// does not fill the loop's queue, which other requests share. Tasks of the client do not delay the return.
+  /// does not fill the loop's queue, which other requests share. Does not wait for the call's tasks.
   func finishAndWait(_ status: GRPCStatus) async {
     finish(status)
     await withCheckedContinuation { continuation in
@@ -48,7 +48,7 @@ extension CallResponder {
   }
 }
 
-/// The memory of a call's results: a part of what its connection holds.
+/// The memory of a call's results, which counts as memory of its connection.
 struct CallMemory: ResultMemory {
   let pages: PageMemory
   /// Bytes that the transport holds for each byte of a result.

@@ -7,8 +7,8 @@
 // Invariants
 //   1. Expected bytes (reserved by running calls) and queued bytes (responses that the client has not read) stay
 //      together within the limit, except for responses that exceed their expected size.
-//   2. Reading from the connection never pauses: the client's WINDOW_UPDATE and SETTINGS frames let queued responses
-//      leave.
+//   2. Reading from the connection never pauses, because queued responses are sent only after WINDOW_UPDATE and SETTINGS
+//      frames of the client arrive.
 //   3. A call that other calls may wait for, such as the end of a transaction, expects 0 bytes. It waits only while the
 //      client does not read queued responses, and never for other calls.
 
@@ -62,12 +62,12 @@ final class GRPCResponseQueue {
     guard bytes > 0 else { return }
     expectedBytes -= bytes
     precondition(expectedBytes >= 0, "invariant: a call releases the capacity of its response once")
-    startNext()
+    startWaitingCalls()
   }
 
   /// Counts a response until its write completes or its stream ends, then releases its memory, which the caller
   /// reserved.
-  func track(_ bytes: Int) -> EventLoopPromise<Void> {
+  func trackResponse(_ bytes: Int) -> EventLoopPromise<Void> {
     beginWrite()
     queuedBytes += bytes
     let written = channel.eventLoop.makePromise(of: Void.self)
@@ -78,13 +78,13 @@ final class GRPCResponseQueue {
       precondition(queue.queuedBytes >= 0, "invariant: a response is written once")
       queue.memory.release(bytes)
       queue.lastProgress = .now()
-      queue.startNext()
+      queue.startWaitingCalls()
     }
     return written
   }
 
   /// Counts a write of a stream until it completes or its stream ends, then releases its memory, which the caller reserved.
-  func trackStream(_ bytes: Int) -> EventLoopPromise<Void> {
+  func trackStreamWrite(_ bytes: Int) -> EventLoopPromise<Void> {
     beginWrite()
     streamBytes += bytes
     let written = channel.eventLoop.makePromise(of: Void.self)
@@ -118,7 +118,7 @@ final class GRPCResponseQueue {
     return used == 0 || used + bytes <= limit
   }
 
-  private func startNext() {
+  private func startWaitingCalls() {
     while let index = waiting.firstIndex(where: { hasCapacity(for: $0.bytes) }) {
       let next = waiting.remove(at: index)
       expectedBytes += next.bytes

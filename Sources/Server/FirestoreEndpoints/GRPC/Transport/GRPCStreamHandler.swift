@@ -155,7 +155,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     hasRequestEnded = endStream
     do {
       let head = try stream.receive(headers: headers, endStream: endStream)
-      if let timeout = head.timeout { start(timeout, on: context.eventLoop) }
+      if let timeout = head.timeout { startDeadline(timeout, on: context.eventLoop) }
       if let encoding = head.encoding { compression = CompressionAlgorithm(encoding) }
       do {
         let method = try connection.methods.method(of: head)
@@ -261,7 +261,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     heldBytes = held
   }
 
-  private func start(_ timeout: GRPCTimeout, on eventLoop: any EventLoop) {
+  private func startDeadline(_ timeout: GRPCTimeout, on eventLoop: any EventLoop) {
     let handler = NIOLoopBound(self, eventLoop: eventLoop)
     deadline = eventLoop.scheduleTask(in: .nanoseconds(timeout.nanoseconds)) {
       handler.value.finish(GRPCStreamHandler.deadlinePassed)
@@ -298,7 +298,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   /// - Throws: `CancellationError` after the end of the call.
   func send(_ framed: ByteBuffer) throws -> Bool {
     guard !stream.isFinished, let context else { throw CancellationError() }
-    let written = try count(framed.readableBytes, context)
+    let written = try countBytes(framed.readableBytes, context)
     writeStart(context)
     context.writeAndFlush(wrapOutboundOut(.data(.init(data: .byteBuffer(framed)))), promise: written)
     return context.channel.isWritable
@@ -310,7 +310,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   /// Counts written bytes in steps, and ends the call if the server has no memory for them. Returns a promise for
   /// the write if it is counted. The writes of a stream complete in order, so one promise covers the earlier
   /// writes of its step.
-  private func count(_ bytes: Int, _ context: ChannelHandlerContext) throws -> EventLoopPromise<Void>? {
+  private func countBytes(_ bytes: Int, _ context: ChannelHandlerContext) throws -> EventLoopPromise<Void>? {
     uncountedBytes += bytes
     guard uncountedBytes >= Self.countingStep else { return nil }
     let counted = uncountedBytes
@@ -319,7 +319,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
       finish(connection.outOfMemory)
       throw CancellationError()
     }
-    return connection.responses.trackStream(counted)
+    return connection.responses.trackStreamWrite(counted)
   }
 
   func waitUntilWritable(_ continuation: CheckedContinuation<Void, any Error>) {
@@ -340,7 +340,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
       return finish(connection.outOfMemory)
     }
     writeStart(context)
-    let written = connection.responses.track(framed.readableBytes)
+    let written = connection.responses.trackResponse(framed.readableBytes)
     context.write(wrapOutboundOut(.data(.init(data: .byteBuffer(framed)))), promise: written)
     finish(.ok)
   }

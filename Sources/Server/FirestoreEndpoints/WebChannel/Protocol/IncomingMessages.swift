@@ -56,7 +56,7 @@ struct IncomingMessages {
   private static func size(_ message: ByteBuffer?) -> Int { overheadBytes + (message?.readableBytes ?? 0) }
 
   /// Discards all messages.
-  mutating func close() {
+  mutating func discardAll() {
     early = [:]
     deliverable = []
     heldBytes = 0

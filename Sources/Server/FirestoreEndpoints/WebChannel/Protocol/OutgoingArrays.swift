@@ -10,7 +10,7 @@ import NIOCore
 struct OutgoingArrays {
   private var frames = CircularBuffer<ByteBuffer>()
   /// The highest number assigned.
-  private(set) var last = 0
+  private(set) var lastNumber = 0
   /// Bytes of all unacknowledged frames.
   private(set) var bytes = 0
 
@@ -19,8 +19,8 @@ struct OutgoingArrays {
   /// Appends an array and returns its frame.
   @discardableResult
   mutating func append(_ payload: ByteBuffer) -> ByteBuffer {
-    last += 1
-    let frame = WebChannelFrames.array(last, payload)
+    lastNumber += 1
+    let frame = WebChannelFrames.array(lastNumber, payload)
     frames.append(frame)
     bytes += frame.readableBytes
     return frame
@@ -29,16 +29,16 @@ struct OutgoingArrays {
   /// Removes all arrays up to a number, which the client acknowledged.
   /// - Throws: an error if no array with this number was sent.
   mutating func acknowledge(_ id: Int) throws(WebChannelError) {
-    guard id <= last else {
-      throw .malformed("AID is \(id), but the last array of this session is \(last).")
+    guard id <= lastNumber else {
+      throw .malformed("AID is \(id), but the last array of this session is \(lastNumber).")
     }
-    while last - frames.count < id, let frame = frames.popFirst() { bytes -= frame.readableBytes }
+    while lastNumber - frames.count < id, let frame = frames.popFirst() { bytes -= frame.readableBytes }
   }
 
   /// Returns all frames after a number in one buffer.
   func frames(after id: Int) -> ByteBuffer {
     var all = ByteBuffer()
-    let skipped = max(0, id - (last - frames.count))
+    let skipped = max(0, id - (lastNumber - frames.count))
     for frame in frames.dropFirst(skipped) { all.writeImmutableBuffer(frame) }
     return all
   }

@@ -34,7 +34,7 @@ struct WebChannelSession {
     /// The time at which the back channel ends.
     let end: NIODeadline
     /// The time of the next keep-alive frame, unless another frame is written before.
-    var noop: NIODeadline
+    var nextNoop: NIODeadline
     /// Bytes written to the back channel.
     var bytes = 0
   }
@@ -75,7 +75,7 @@ struct WebChannelSession {
   /// The response to a forward POST.
   var forwardResponse: ByteBuffer {
     WebChannelFrames.forward(
-      hasBackChannel: back != nil, lastArray: outgoing.last, outstandingBytes: outgoing.bytes)
+      hasBackChannel: back != nil, lastArray: outgoing.lastNumber, outstandingBytes: outgoing.bytes)
   }
 
   // MARK: Requests of the client
@@ -106,7 +106,7 @@ struct WebChannelSession {
     back = BackChannel(
       id: backChannelCount, isStreaming: request.isStreaming,
       end: now + (request.isStreaming ? lifetime : wait),
-      noop: now + limits.keepAlive)
+      nextNoop: now + limits.keepAlive)
     var frames = outgoing.frames(after: request.acknowledged)
     if frames.readableBytes == 0, request.isStreaming {
       // A noop is sent first: clients wait only briefly for the first byte, to detect proxies that buffer responses.
@@ -137,7 +137,7 @@ struct WebChannelSession {
   mutating func finish(_ payload: ByteBuffer, now: NIODeadline) -> Actions {
     guard case .open = phase else { return Actions() }
     phase = .finished(until: now + limits.endAcknowledgementTimeout)
-    incoming.close()
+    incoming.discardAll()
     return append([payload], now)
   }
 
@@ -146,7 +146,7 @@ struct WebChannelSession {
   /// The time of the next `tick`.
   var deadline: NIODeadline {
     var deadline =
-      back.map { min($0.end, $0.isStreaming ? $0.noop : $0.end) } ?? lastRequest + limits.idleTimeout
+      back.map { min($0.end, $0.isStreaming ? $0.nextNoop : $0.end) } ?? lastRequest + limits.idleTimeout
     if case .finished(let end) = phase { deadline = min(deadline, end) }
     return deadline
   }
@@ -159,7 +159,7 @@ struct WebChannelSession {
       // A polling request gets a noop at its timeout, since clients treat an empty response as an error.
       return open.isStreaming ? endBackChannel(Actions(), now) : append([WebChannelFrames.noop], now)
     }
-    return open.isStreaming && open.noop <= now ? append([WebChannelFrames.noop], now) : Actions()
+    return open.isStreaming && open.nextNoop <= now ? append([WebChannelFrames.noop], now) : Actions()
   }
 
   // MARK: Transitions
@@ -184,7 +184,7 @@ struct WebChannelSession {
   private mutating func write(_ frames: ByteBuffer, _ now: NIODeadline) -> Actions {
     guard var open = back, frames.readableBytes > 0 else { return Actions() }
     open.bytes += frames.readableBytes
-    open.noop = now + limits.keepAlive
+    open.nextNoop = now + limits.keepAlive
     back = open
     let actions = Actions(frames: frames)
     let isFull = open.bytes >= limits.maximumBackChannelBytes || !canSend

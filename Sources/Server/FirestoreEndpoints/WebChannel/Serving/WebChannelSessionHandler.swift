@@ -96,7 +96,7 @@ final class WebChannelSessionHandler {
         // The head is sent immediately, since clients that use `fetch` fail if a connection is lost before it.
         request.begin()
         back = request.responder
-        watch(request.responder)
+        observe(request.responder)
         apply(actions)
       }
     } catch {
@@ -125,7 +125,7 @@ final class WebChannelSessionHandler {
   }
 
   /// Observes the end and the draining of the back channel's connection.
-  private func watch(_ responder: HTTPResponder) {
+  private func observe(_ responder: HTTPResponder) {
     guard let id = session.backChannel else { return }
     let this = NIOLoopBound(self, eventLoop: eventLoop)
     responder.onEnd { [eventLoop] in eventLoop.execute { this.value.backChannelDisconnected(id) } }
@@ -252,10 +252,10 @@ final class WebChannelSessionHandler {
       timer.task.cancel()
     }
     let this = NIOLoopBound(self, eventLoop: eventLoop)
-    timer = (due, eventLoop.scheduleTask(deadline: due) { this.value.isDue() })
+    timer = (due, eventLoop.scheduleTask(deadline: due) { this.value.timerFired() })
   }
 
-  private func isDue() {
+  private func timerFired() {
     timer = nil
     guard !hasEnded else { return }
     apply(session.tick(now: .now()))

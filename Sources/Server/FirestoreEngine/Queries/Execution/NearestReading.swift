@@ -37,12 +37,12 @@ extension FirestoreDatabase {
         names[...], at: session.version, upTo: pages.maximumBytes)
       pages.hold(documents.reduce(0) { $0 + ($1?.encoded.count ?? 0) }, count: documents.count)
       page.documents = try zip(rest, documents).compactMap { match, document in
-        try document?.with(match.distance, at: nearest.distanceResultField).masked(query.projection)
+        try document?.addingDistance(match.distance, at: nearest.distanceResultField).masked(query.projection)
       }
       rest = rest.dropFirst(documents.count)
       if rest.isEmpty { break }
       try await deliver(page)
-      pages.accepted()
+      pages.markAccepted()
       page.transaction = nil
       page.skippedResults = 0
     }
@@ -61,7 +61,9 @@ extension FirestoreDatabase {
 
 extension StoredDocument {
   /// The document with its distance added as `field`; the document itself if `field` is nil.
-  fileprivate func with(_ distance: Double, at field: FieldPath?) throws(FirestoreError) -> StoredDocument {
+  fileprivate func addingDistance(_ distance: Double, at field: FieldPath?) throws(FirestoreError)
+    -> StoredDocument
+  {
     guard let field else { return self }
     var fields = try fields()
     fields.set(.double(distance), at: field)

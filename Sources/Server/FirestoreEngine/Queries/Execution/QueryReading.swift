@@ -42,7 +42,8 @@ extension FirestoreDatabase {
     try await authoriseWithoutData(authorised.caller, .explain(query.query))
   }
 
-  /// Rejects a query that lacks a required index, in strict mode; the caller's permission is checked first.
+  /// In strict mode (`Options.requiresIndexes`), rejects a query that lacks a required index. The policy decides about the
+  /// query first.
   private func requireIndex(
     for query: PreparedQuery, _ session: ReadSession, _ authorised: AuthorizedOperation
   ) async throws {
@@ -106,7 +107,7 @@ extension FirestoreDatabase {
         result.explanation = tally.explanation(run, microseconds: options.clock.now() - started)
       }
       try await deliver(result)
-      pages.accepted()
+      pages.markAccepted()
       isFirst = false
       skipped = 0
       if page.isLast {
@@ -166,7 +167,7 @@ extension FirestoreDatabase {
   /// the memory for sorting. The shared budget does not, since a Listen stream must not fail because of other
   /// queries. A page may be empty.
   /// - Parameter memory: the memory of the client's results; nil if `page` holds none.
-  func results(
+  func deliverResults(
     of query: PreparedQuery, at version: Version, _ memory: (any ResultMemory)? = nil,
     _ page: ([StoredDocument]) async throws -> Void
   ) async throws {
@@ -179,9 +180,9 @@ extension FirestoreDatabase {
       run.maximumPageBytes = pages.maximumBytes
       let (next, found) = try await nextPage(run, &session, nil, nil)
       run = next
-      pages.hold(found.bytes, count: found.documents.count, more: run.reservedBytes)
+      pages.hold(found.bytes, count: found.documents.count, otherBytes: run.reservedBytes)
       try await page(found.documents)
-      if !found.documents.isEmpty { pages.accepted() }
+      if !found.documents.isEmpty { pages.markAccepted() }
       if found.isLast { return advise(on: run) }
     }
   }
@@ -195,7 +196,7 @@ extension FirestoreDatabase {
       var documents: [StoredDocument?] = []
       var bytes = 0
       for name in names {
-        let document = try view.document(name)?.decodedOnce()
+        let document = try view.document(name)?.withCachedFields()
         documents.append(document)
         bytes += document?.encoded.count ?? 0
         if documents.count >= EngineLimits.maximumPageDocuments || bytes >= limit { break }

@@ -196,8 +196,8 @@ struct QueryRun: Sendable {
         }
       }
     }
-    if let pause = candidates.pause {
-      position = pause
+    if let pausePosition = candidates.pausePosition {
+      position = pausePosition
       unread = candidates.unread
       unsorted = run
       return
@@ -208,7 +208,7 @@ struct QueryRun: Sendable {
     _ = try deliverSorted(&page)
   }
 
-  /// Records where the next page continues.
+  /// Records where the next page continues: after a candidate or, with `including`, at the candidate itself.
   private mutating func recordPosition(
     at candidate: Candidate, including: Bool, _ candidates: Candidates, _ plan: QueryPlan
   ) {
@@ -240,8 +240,8 @@ struct QueryRun: Sendable {
       guard query.matches(candidate.document.name, fields) else { continue }
       try matches.append(candidate.document, fields)
     }
-    if let pause = candidates.pause {
-      position = pause
+    if let pausePosition = candidates.pausePosition {
+      position = pausePosition
       unsorted = matches
       return
     }

@@ -18,7 +18,7 @@ struct SortedMatches {
   }
 
   private let query: PreparedQuery
-  private let fields: FieldMask
+  private let orderFields: FieldMask
   private let limit: Int
   private var matches: TopKElements<Match>
   /// The bytes that are held.
@@ -29,7 +29,7 @@ struct SortedMatches {
   ///   - limit: maximum bytes to hold.
   init(_ query: PreparedQuery, maximumCount: Int, limit: Int) {
     self.query = query
-    fields = FieldMask(query.orders.map(\.field))
+    orderFields = FieldMask(query.orders.map(\.field))
     self.limit = limit
     matches = TopKElements(maximumCount) { query.compare($0.pair, $1.pair) == .ascending }
   }
@@ -40,7 +40,7 @@ struct SortedMatches {
   /// - Throws: FAILED_PRECONDITION if the held results exceed the limit.
   mutating func append(_ document: StoredDocument, _ contents: MapValue) throws {
     let size = document.encoded.count + SortedMatches.overhead
-    let match = Match(document: document, fields: contents.projected(to: fields), bytes: size)
+    let match = Match(document: document, fields: contents.projected(to: orderFields), bytes: size)
     bytes += size
     if let dropped = matches.add(match) { bytes -= dropped.bytes }
     if bytes > limit { throw SortedMatches.indexError(query, limit) }
@@ -75,12 +75,12 @@ extension PreparedQuery {
       }
     }
     for order in orders { parts.append("\(order.field) \(order.direction == .ascending ? "ASC" : "DESC")") }
-    let position =
+    let scopeText =
       switch scope {
       case .collection(let path): "collection \(path.id ?? "")"
       case .group(let id): "collection group \(id)"
       case .everywhere: "all collections"
       }
-    return "\(position) on (\(parts.joined(separator: ", ")))"
+    return "\(scopeText) on (\(parts.joined(separator: ", ")))"
   }
 }

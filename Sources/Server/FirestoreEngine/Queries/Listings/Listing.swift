@@ -52,7 +52,7 @@ extension FirestoreDatabase {
       let prepared = try PreparedQuery(query, options.limits.data)
       let (run, ranges) = try await begin(prepared, &session)
       let found = try await page(run, size, &session, authorised)
-      let result = try listed(found, request, session, owner)
+      let result = try makeResponse(found, request, session, owner)
       endRead(session, ranges: ranges)
       return result
     } catch {
@@ -79,7 +79,7 @@ extension FirestoreDatabase {
     }
   }
 
-  private func listed(
+  private func makeResponse(
     _ page: ListedPage, _ request: ListDocumentsRequest, _ session: ReadSession, _ owner: TokenOwner
   ) throws -> ListDocumentsPage {
     var token = ""
@@ -130,13 +130,13 @@ extension FirestoreDatabase {
       let range = KeyRange(prefix: FirestoreKeyLayout.subtree(of: request.parent.path))
       try await lock(&session, ranges: [range])
       let name = name
-      let (entries, more) = try await read(&session) { view in
+      let (entries, hasMore) = try await read(&session) { view in
         try FirestoreDatabase.entries(
           request, after: token?.last, size, SubtreeWalk(view: view, database: name))
       }
       endRead(session, ranges: session.transaction == nil ? [] : [range])
       var next = ""
-      if more, let last = entries.last, let version = session.version {
+      if hasMore, let last = entries.last, let version = session.version {
         next = PageToken(of: request.binding, version: version, last: last.path)
           .text(signer, for: owner)
       }
@@ -150,7 +150,7 @@ extension FirestoreDatabase {
   /// One page of existing and missing documents, in name order.
   private static func entries(
     _ request: ListDocumentsRequest, after last: ResourcePath?, _ size: Int, _ walk: SubtreeWalk
-  ) throws -> ([(path: ResourcePath, document: ListedDocument)], more: Bool) {
+  ) throws -> ([(path: ResourcePath, document: ListedDocument)], hasMore: Bool) {
     var found: [(path: ResourcePath, document: ListedDocument)] = []
     var bytes = 0
     let parent = request.parent.path
@@ -160,7 +160,7 @@ extension FirestoreDatabase {
       while true {
         let document = try walk.nextDocument(in: collection, after: id)
         let below = try walk.nextParent(in: collection, after: id)
-        guard let next = SubtreeWalk.least(document, below) else { return true }
+        guard let next = SubtreeWalk.smallerID(document, below) else { return true }
         if found.count == size || bytes >= EngineLimits.maximumListPageBytes { return false }
         let path = collection.appending(next)
         guard let name = DocumentName(database: walk.database, path: path) else { return true }

@@ -43,9 +43,9 @@ struct KeySamples: Sendable {
   }
 
   /// At most `limit` keys that split the scanned keys into parts of similar size. No part has far fewer than
-  /// `least` keys.
-  func points(atMost limit: Int, least: Int = EngineLimits.minimumPartitionDocuments) -> [Key] {
-    let parts = min(min(limit, EngineLimits.maximumPartitionPoints) + 1, count / least, keys.count)
+  /// `minimumPartKeys` keys.
+  func points(atMost limit: Int, minimumPartKeys: Int = EngineLimits.minimumPartitionDocuments) -> [Key] {
+    let parts = min(min(limit, EngineLimits.maximumPartitionPoints) + 1, count / minimumPartKeys, keys.count)
     guard parts > 1 else { return [] }
     return (1..<parts).map { keys[keys.count * $0 / parts] }
   }
@@ -91,14 +91,14 @@ extension FirestoreDatabase {
         var samples = samples
         var visited = 0
         var last: Key?
-        let hidden = try view.scan(range, reverse: false, maximumHidden: EngineLimits.maximumPartitionScan) {
+        let skipped = try view.scan(range, reverse: false, maximumHidden: EngineLimits.maximumPartitionScan) {
           key, _, _ in
           samples.add(key)
           visited += 1
           if visited == EngineLimits.maximumPartitionScan { last = Array(key) }
           return last == nil
         }
-        return (samples, (hidden.last ?? last).map { range.remainder(after: $0, reverse: false) })
+        return (samples, (skipped.last ?? last).map { range.remainder(after: $0, reverse: false) })
       }
     }
     return try samples.points(atMost: request.count).map { key in

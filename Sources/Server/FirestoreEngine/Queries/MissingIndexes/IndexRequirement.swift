@@ -6,8 +6,9 @@
 // - a range filter or an order on one field.
 //
 // Other queries need a composite index, or several that end in the query's order and together contain all
-// fields with equality filters. The fields of an aggregation follow the order, in any order and direction: Google
-// suggests `testId, pages, rating` for sum(rating) and sum(pages). For collection group queries, single-field indexes must be configured too.
+// fields with equality filters. The fields of an aggregation come after the order fields. Their sequence and directions
+// do not matter: for sum(rating) and sum(pages), Google suggests `testId, pages, rating`. For collection group queries,
+// single-field indexes must be configured too.
 
 import FirestoreModel
 import OrderedStore
@@ -86,11 +87,11 @@ extension Planner {
   }
 
   private func status(of index: CompositeIndex) -> MissingIndex.Status {
-    guard let known = indexes.state.composites.first(where: { $0.index == index }),
-      indexes.state.target.composites.contains(known.number)
+    guard let composite = indexes.state.composites.first(where: { $0.index == index }),
+      indexes.state.target.composites.contains(composite.number)
     else { return .unknown }
-    if let failure = known.failure { return .failed(failure) }
-    return known.readySince == nil ? .building : .unknown
+    if let failure = composite.failure { return .failed(failure) }
+    return composite.readySince == nil ? .building : .unknown
   }
 
   /// The aggregated fields that an index must contain after the order fields, or may contain there.

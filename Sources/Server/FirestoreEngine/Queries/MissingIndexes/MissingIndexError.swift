@@ -106,8 +106,8 @@ extension MissingIndex {
 }
 
 extension FirestoreDatabase {
-  /// Rejects a query that lacks a required index, in strict mode. If an index build failed at a document,
-  /// only administrators receive the document's name, since rules may hide it from other callers.
+  /// In strict mode (`Options.requiresIndexes`), rejects a query that lacks a required index. If an index build failed at a
+  /// document, only administrators receive the document's name, since rules may hide it from other callers.
   ///
   /// The check uses the current indexes even for a read at a past version. The plan of such a read uses only indexes
   /// that were complete at that version.

@@ -64,7 +64,7 @@ extension Planner {
     let common = FixedFields(commonTo: fixed)
     let orders = query.orders.filter { !$0.field.isDocumentID && common.values[$0.field] == nil }
     let best = ready.compactMap { index in
-      use(index, fixed, orders).map { (index, $0) }
+      usage(of: index, fixed, orders).map { (index, $0) }
     }.max { $0.1.fixed < $1.1.fixed }
     guard let (index, use) = best else { return nil }
     // If no order field remains, intersecting automatic indexes is as good as a composite index that lacks
@@ -73,8 +73,8 @@ extension Planner {
     if orders.isEmpty, collection != nil, !coversAllEqualities || use.fixed < 2 { return nil }
     var scan = CompositeScan(index: index, collection: collection, fixed: use.fixed, streams: [])
     for (terms, fields) in zip(alternatives, fixed) {
-      let head = index.prefix(in: collection ?? ResourcePath([]))
-      let prefix = index.index.parts[..<use.fixed].reduce(head) { $0 + fields.bytes(of: $1) }
+      let indexPrefix = index.prefix(in: collection ?? ResourcePath([]))
+      let prefix = index.index.parts[..<use.fixed].reduce(indexPrefix) { $0 + fields.bytes(of: $1) }
       var range = KeyRange(prefix: prefix)
       if let order = orders.first {
         range.narrow(prefix, filterBounds(order, [terms]), index.index.parts[use.fixed].mode)
@@ -90,8 +90,8 @@ extension Planner {
 
   /// The number of fixed fields with which an index serves the query, and whether it is scanned in reverse;
   /// nil if it does not serve it.
-  private func use(
-    _ numbered: NumberedIndex, _ alternatives: [FixedFields], _ orders: [StructuredQuery.Order]
+  private func usage(
+    of numbered: NumberedIndex, _ alternatives: [FixedFields], _ orders: [StructuredQuery.Order]
   ) -> (fixed: Int, reverse: Bool)? {
     let index = numbered.index
     let fixed = index.parts.count - orders.count
@@ -126,10 +126,10 @@ extension Planner {
     var bytes: [UInt8] = []
     var part = scan.fixed
     for (order, value) in zip(query.orders, cursor.values) {
-      if let known = common.values[order.field] {
-        // All matches have the known value of this field. If the cursor has the same value, its later values
+      if let fixedValue = common.values[order.field] {
+        // All matches have the same fixed value of this field. If the cursor has it too, its later values
         // bound the range. If it has another value, they are not used.
-        guard known == IndexValue.encode(value), IndexValue.isExact(value) else { break }
+        guard fixedValue == IndexValue.encode(value), IndexValue.isExact(value) else { break }
         continue
       }
       if order.field.isDocumentID {

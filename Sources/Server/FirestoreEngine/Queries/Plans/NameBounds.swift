@@ -47,10 +47,10 @@ struct NameBounds: Sendable {
     let prefix = FirestoreKeyLayout.subtree(of: parent)
     guard lower != nil || upper != nil else { return [KeyRange(prefix: prefix)] }
     // The key of a deeper document begins with the ids of its ancestor directly below the parent.
-    var further = KeyRange(prefix: prefix)
-    further.start = prefix + (lower.map { head($0, parent) } ?? [FirestoreKeyLayout.leastSegment])
-    if let upper { further.narrow(to: KeyRange.successor(ofPrefix: prefix + head(upper, parent))) }
-    return [children(of: parent), further].filter { !$0.isEmpty }
+    var deeper = KeyRange(prefix: prefix)
+    deeper.start = prefix + (lower.map { head($0, parent) } ?? [FirestoreKeyLayout.leastSegment])
+    if let upper { deeper.narrow(to: KeyRange.successor(ofPrefix: prefix + head(upper, parent))) }
+    return [children(of: parent), deeper].filter { !$0.isEmpty }
   }
 
   /// The encoded collection and document id of the first document below the parent on the path. That document

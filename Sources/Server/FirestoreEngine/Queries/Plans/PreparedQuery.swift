@@ -11,7 +11,7 @@ struct PreparedQuery: Sendable {
     case collection(ResourcePath)
     /// All collections with an id, below the query's parent.
     case group(String)
-    /// All collections: those directly under the query's parent, or at any depth below it.
+    /// All collections directly under the query's parent or, if the selector has `allDescendants`, at any depth below it.
     case everywhere
   }
 
@@ -58,9 +58,9 @@ struct PreparedQuery: Sendable {
   var orders: [StructuredQuery.Order] { normalized.orders }
   var limit: Int? { normalized.limit }
   /// Whether an offset skips results.
-  var skips: Bool { normalized.offset > 0 }
+  var hasOffset: Bool { normalized.offset > 0 }
   /// Whether the result is only a part of the matches.
-  var isWindow: Bool { limit != nil || skips }
+  var isWindow: Bool { limit != nil || hasOffset }
   /// The fields of results; nil for all.
   var projection: FieldMask? { normalized.select }
   /// The direction if the query orders only by document name; nil if it has other order fields.

@@ -25,7 +25,8 @@ enum ScanPosition: Sendable {
   case after(StoredDocument)
   /// In the rest of a range, for sources that scan a single range.
   case range(KeyRange)
-  /// In the rest of the id range of each intersection; nil for an intersection that has ended.
+  /// For the source `entries`: in the rest of the id range of each alternative; nil for an alternative that has no more
+  /// documents.
   case ids([KeyRange?])
   /// After a document's path, for walks over a subtree.
   case path(ResourcePath)
@@ -52,7 +53,7 @@ struct Candidates {
   private var isPaused = false
   private var readAhead: [ReadAhead] = []
   private var position = 0
-  private var batch: Int
+  private var batchSize: Int
   /// The rest of the range; nil at the end of the scan.
   private var rest: KeyRange?
   private var names: ArraySlice<ResourcePath> = []
@@ -75,7 +76,7 @@ struct Candidates {
     self.budget = budget
     self.maximumBytes = maximumBytes
     // The batch has one more row, since a page that starts after a document reads that document first.
-    batch = min(max(expected + 1, 16), 256)
+    batchSize = min(max(expected + 1, 16), 256)
     self.plan = plan
     self.database = database
     self.view = view
@@ -134,11 +135,11 @@ struct Candidates {
 
   /// Where the next scan continues if this one paused because the budget was exhausted; nil if it did not
   /// pause.
-  var pause: ScanPosition? {
+  var pausePosition: ScanPosition? {
     guard isPaused else { return nil }
     return switch plan.source {
     case .nothing, .names: nil
-    case .entries: .ids(ids.bounds(within: idBounds))
+    case .entries: .ids(ids.remainingRanges(within: idBounds))
     case .index, .rows, .group: rest.map { .range($0) }
     case .composite: composite.map { .ranges($0.remainders) }
     case .subtree: walkedPath.map { .path($0) }
@@ -182,7 +183,7 @@ struct Candidates {
     if mustPause { isPaused = true }
     if isPaused { return false }
     hasBegun = true
-    defer { batch = min(batch * 2, 256) }
+    defer { batchSize = min(batchSize * 2, 256) }
     switch plan.source {
     case .nothing: return false
     case .names:
@@ -206,7 +207,7 @@ struct Candidates {
   private mutating func fillFromEntries(_ collection: ResourcePath) throws -> Bool {
     let prefix = FirestoreKeyLayout.collection(collection)
     var count = 0
-    while count < batch {
+    while count < batchSize {
       let step = try ids.next()
       if case .paused = step { isPaused = true }
       guard case .id(let id) = step else { break }
@@ -236,7 +237,7 @@ struct Candidates {
 
   private mutating func fillFromComposite(_ scan: CompositeScan) throws -> Bool {
     var count = 0
-    while count < batch {
+    while count < batchSize {
       let step = try composite?.next()
       if case .paused? = step { isPaused = true }
       guard case .entry(let next)? = step else { break }
@@ -267,7 +268,7 @@ struct Candidates {
     guard !isWalkDone else { return false }
     var paths: [ResourcePath] = []
     let last = walkedPath
-    let limit = batch
+    let limit = batchSize
     let walk = SubtreeWalk(view: view, database: database)
     try walk.documents(below: parent, from: last ?? bounds.lower) { path in
       if path == last { return true }
@@ -286,14 +287,14 @@ struct Candidates {
   private mutating func nextKeys() throws -> [Key] {
     guard let range = rest, !range.isEmpty else { return [] }
     var found: [Key] = []
-    let limit = batch
-    let hidden = try view.scan(range, reverse: plan.reverse, maximumHidden: budget.maximumHiddenKeys) {
+    let limit = batchSize
+    let skipped = try view.scan(range, reverse: plan.reverse, maximumHidden: budget.maximumHiddenKeys) {
       key, _, _ in
       found.append(Array(key))
       return found.count < limit
     }
-    budget.consume(found.count + hidden.count + 1)
-    let last = hidden.last ?? (found.count == limit ? found.last : nil)
+    budget.consume(found.count + skipped.count + 1)
+    let last = skipped.last ?? (found.count == limit ? found.last : nil)
     rest = last.map { range.remainder(after: $0, reverse: plan.reverse) }
     return found
   }
@@ -303,10 +304,10 @@ struct Candidates {
     var found: [ReadAhead] = []
     var last: Key = []
     var bytes = 0
-    let limit = batch
+    let limit = batchSize
     let maximumBytes = maximumBytes
     let database = database
-    let hidden = try view.scan(range, reverse: plan.reverse, maximumHidden: budget.maximumHiddenKeys) {
+    let skipped = try view.scan(range, reverse: plan.reverse, maximumHidden: budget.maximumHiddenKeys) {
       key, value, _ in
       last = Array(key)
       guard let path = FirestoreKeyLayout.documentPath(ofRow: last),
@@ -316,9 +317,9 @@ struct Candidates {
       bytes += value.count
       return found.count < limit && bytes < maximumBytes
     }
-    budget.consume(found.count + hidden.count + 1, bytes: bytes)
+    budget.consume(found.count + skipped.count + 1, bytes: bytes)
     let stopped = found.count >= limit || bytes >= maximumBytes
-    rest = (hidden.last ?? (stopped ? last : nil)).map { range.remainder(after: $0, reverse: plan.reverse) }
+    rest = (skipped.last ?? (stopped ? last : nil)).map { range.remainder(after: $0, reverse: plan.reverse) }
     readAhead = found
     return !found.isEmpty || hasRest
   }

@@ -28,7 +28,7 @@ struct CompositeUnion {
     let bounds: KeyRange
     var rest: KeyRange?
     var readAhead: ArraySlice<CompositeRow> = []
-    var batch = 16
+    var batchSize = 16
     /// Whether the last read stopped at the budget before it found an entry.
     var isPaused = false
   }
@@ -98,20 +98,20 @@ struct CompositeUnion {
     var rows: [CompositeRow] = []
     var last: Key = []
     var count = 0
-    let limit = streams[stream].batch
+    let limit = streams[stream].batchSize
     let start = valuesStart
-    let hidden = try view.scan(range, reverse: reverse, maximumHidden: budget.maximumHiddenKeys) {
+    let skipped = try view.scan(range, reverse: reverse, maximumHidden: budget.maximumHiddenKeys) {
       key, value, _ in
       last = Array(key)
       count += 1
       if let row = CompositeRow(last, value, start: start) { rows.append(row) }
       return count < limit
     }
-    budget.consume(count + hidden.count + 1)
-    streams[stream].batch = min(limit * 2, 256)
-    let end = hidden.last ?? (count == limit ? last : nil)
+    budget.consume(count + skipped.count + 1)
+    streams[stream].batchSize = min(limit * 2, 256)
+    let end = skipped.last ?? (count == limit ? last : nil)
     streams[stream].rest = end.map { range.remainder(after: $0, reverse: reverse) }
-    streams[stream].isPaused = rows.isEmpty && hidden.last != nil
+    streams[stream].isPaused = rows.isEmpty && skipped.last != nil
     streams[stream].readAhead = rows[...]
     return rows.first
   }

@@ -1,4 +1,6 @@
 // Scans index keys: streams of document ids, and intersections and unions of such streams.
+//
+// Scans skip *hidden* keys, which have no value at the view's version. `ScanBudget` limits how many one scan skips.
 
 import FirestoreModel
 import OrderedStore
@@ -54,7 +56,7 @@ struct EntryStream {
   private var position = 0
   /// The rest of the range; nil at the end.
   private var rest: KeyRange?
-  private var batch = 8
+  private var batchSize = 8
   /// The id at which the last read stopped because the budget was exhausted, if it found no id.
   private var pause: [UInt8]?
 
@@ -81,7 +83,7 @@ struct EntryStream {
       if let target, var range = rest {
         // The target is after all ids that were read ahead, so the stream seeks to it. It reads only a few
         // ids, since another seek is likely to follow.
-        batch = 4
+        batchSize = 4
         let key = prefix + target
         if reverse {
           if key.successor.lexicographicallyPrecedes(range.end ?? key) { range.end = key.successor }
@@ -109,17 +111,17 @@ struct EntryStream {
     position = 0
     var ids: [[UInt8]] = []
     let count = prefix.count
-    let limit = batch
-    let hidden = try view.scan(range, reverse: reverse, maximumHidden: budget.maximumHiddenKeys) {
+    let limit = batchSize
+    let skipped = try view.scan(range, reverse: reverse, maximumHidden: budget.maximumHiddenKeys) {
       key, _, _ in
       ids.append(Array(key[count...]))
       return ids.count < limit
     }
-    budget.consume(ids.count + hidden.count + 1)
-    batch = min(batch * 2, 256)
-    let last = hidden.last ?? (ids.count == limit ? ids.last.map { prefix + $0 } : nil)
+    budget.consume(ids.count + skipped.count + 1)
+    batchSize = min(batchSize * 2, 256)
+    let last = skipped.last ?? (ids.count == limit ? ids.last.map { prefix + $0 } : nil)
     rest = last.map { range.remainder(after: $0, reverse: reverse) }
-    if ids.isEmpty, let last = hidden.last { pause = Array(last[count...]) }
+    if ids.isEmpty, let last = skipped.last { pause = Array(last[count...]) }
     buffer = ids
     return !ids.isEmpty
   }
@@ -190,7 +192,7 @@ struct IDUnion {
   }
 
   /// The range in which each part continues, within its bounds; nil if the part has ended.
-  func bounds(within bounds: [KeyRange?]) -> [KeyRange?] {
+  func remainingRanges(within bounds: [KeyRange?]) -> [KeyRange?] {
     zip(nextSteps, bounds).map { step, range -> KeyRange? in
       guard let range else { return nil }
       switch step {

@@ -34,7 +34,7 @@ struct SubtreeWalk {
 
   /// The smallest segment above `last` that directly follows `prefix` in the key of a document row.
   private func nextSegment(_ prefix: Key, after last: String?) throws -> String? {
-    let whole = KeyRange(prefix: prefix)
+    let complete = KeyRange(prefix: prefix)
     // An encoded segment begins with 02 or 03. A path ends with 01, which sorts before all segments.
     var start = prefix + [FirestoreKeyLayout.leastSegment]
     if let last {
@@ -43,7 +43,7 @@ struct SubtreeWalk {
       }
       start = end
     }
-    guard let key = try view.firstKey(in: KeyRange(start: start, end: whole.end)) else { return nil }
+    guard let key = try view.firstKey(in: KeyRange(start: start, end: complete.end)) else { return nil }
     var decoder = IndexKeyDecoder(key, from: prefix.count)
     return decoder.segment()
   }
@@ -111,7 +111,7 @@ struct SubtreeWalk {
     while true {
       let document = try nextDocument(in: collection, after: last)
       let below = try nextParent(in: collection, after: last)
-      guard let id = SubtreeWalk.least(document, below) else { return true }
+      guard let id = SubtreeWalk.smallerID(document, below) else { return true }
       let path = collection.appending(id)
       if let document, ResourceID.compare(document, id) == .same {
         guard try visit(path) else { return false }
@@ -127,7 +127,7 @@ struct SubtreeWalk {
     try view.get(FirestoreKeyLayout.document(path)) != nil
   }
 
-  static func least(_ a: String?, _ b: String?) -> String? {
+  static func smallerID(_ a: String?, _ b: String?) -> String? {
     guard let a else { return b }
     guard let b else { return a }
     return ResourceID.compare(a, b) == .descending ? b : a
