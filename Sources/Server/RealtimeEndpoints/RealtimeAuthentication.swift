@@ -26,7 +26,7 @@ package struct RealtimeAuthentication: Sendable {
   package static let emulator = RealtimeAuthentication(EmulatorTokens())
 
   /// Rejects every caller.
-  package static let refuseAll = RealtimeAuthentication(nil)
+  package static let rejectAll = RealtimeAuthentication(nil)
 
   /// Accepts the credentials that a verifier accepts. A caller without one is nobody.
   package static func verifying(_ verifier: any CredentialVerifier) -> RealtimeAuthentication {

@@ -87,8 +87,6 @@ import Testing
     try await fixture.set("c/d", ["n": 1])
     let token = try await fixture.begin()
     #expect(try await read("c/d", token) == 1)
-    let wide = try EngineFixture(store: fixture.store, lockWait: 100_000_000)
-    _ = wide
     let outside = Task { [fixture] in try await fixture.commit([try self.increment("c/d", by: 10)]) }
     try await eventually("the write waits") { fixture.clock.sleepers >= 2 }
     switch how {

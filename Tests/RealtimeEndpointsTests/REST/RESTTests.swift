@@ -326,7 +326,7 @@ struct RESTTests {
           "GET", "/a.json", nil, ["Authorization: Bearer owner"], is: 401,
           Self.error("Could not parse auth token.")),
         .init("GET", "/.inspect/databases.json", is: 401, denied),
-      ], policy: LockedPolicy(), authentication: .refuseAll)
+      ], policy: LockedPolicy(), authentication: .rejectAll)
   }
 
   @Test(

@@ -102,7 +102,7 @@ struct SettingsTests {
       }
       #expect(try await server.engine.namespaces().isEmpty)
     }
-    try await RealtimeTestServer.run(policy: LockedPolicy(), authentication: .refuseAll) { server in
+    try await RealtimeTestServer.run(policy: LockedPolicy(), authentication: .rejectAll) { server in
       let answer = try await server.rest(
         "PUT", "/.settings/rules.json", body: Self.text, headers: Self.owner)
       #expect(answer.status == 401)

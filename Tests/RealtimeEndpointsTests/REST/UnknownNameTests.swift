@@ -47,7 +47,7 @@ struct UnknownNameTests {
 
   @Test("rejected REST requests with thousands of names leave no database, on disk or in memory")
   func rest() async throws {
-    try await RealtimeTestServer.run(policy: LockedPolicy(), authentication: .refuseAll) { server in
+    try await RealtimeTestServer.run(policy: LockedPolicy(), authentication: .rejectAll) { server in
       let requests = (0..<Self.count).map { index -> (String, String, String) in
         switch index % 5 {
         case 0: ("GET /a.json?ns=get\(index)", "", "")
@@ -65,7 +65,7 @@ struct UnknownNameTests {
 
   @Test("sockets to thousands of names with rejected requests leave no database")
   func sockets() async throws {
-    try await RealtimeTestServer.run(policy: LockedPolicy(), authentication: .refuseAll) { server in
+    try await RealtimeTestServer.run(policy: LockedPolicy(), authentication: .rejectAll) { server in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for lane in 0..<8 {
           group.addTask {

@@ -125,7 +125,7 @@ struct SocketTests {
         [#"{"r":1,"a":"auth","b":{"cred":"\#(token)"}}"#],
         expect: [#"{"r":1,"b":{"s":"ok","d":{"auth":{"exp":99,"sub":"u1"},"expires":99}}}"#])
     }
-    try await RealtimeTestServer.run(policy: LockedPolicy(), authentication: .refuseAll) { server in
+    try await RealtimeTestServer.run(policy: LockedPolicy(), authentication: .rejectAll) { server in
       let socket = try await RawSocket.open(server)
       try await socket.play(
         [#"{"r":1,"a":"auth","b":{"cred":"\#(token)"}}"#, #"{"r":2,"a":"gauth","b":{"cred":"owner"}}"#],

@@ -23,9 +23,6 @@ package struct FirestoreAuthentication: Sendable {
   /// Trusts every request: see `EmulatorTokens`. A caller without a token is nobody.
   package static let emulator = FirestoreAuthentication(EmulatorTokens(), isEmulator: true)
 
-  /// Rejects every caller with UNAUTHENTICATED.
-  package static let refuseAll = FirestoreAuthentication(nil, isEmulator: false)
-
   /// Accepts the tokens that a verifier accepts. A caller without a token is nobody.
   package static func verifying(_ verifier: any CredentialVerifier) -> FirestoreAuthentication {
     FirestoreAuthentication(verifier, isEmulator: false)

@@ -115,7 +115,6 @@ import Testing
   @Test("an empty result is one page with a read time, and skipped results are counted")
   func responseShapes() async throws {
     let fixture = try EngineFixture()
-    let pages = Collected<QueryPage>()
     func run(_ query: StructuredQuery) async throws -> [QueryPage] {
       let pages = Collected<QueryPage>()
       try await fixture.engine.runQuery(Query(parent: fixture.root, query), as: .administrator) {
@@ -123,7 +122,6 @@ import Testing
       }
       return pages.all
     }
-    _ = pages
     let empty = try await run(StructuredQuery(from: [.init("c")]))
     #expect(empty.count == 1)
     #expect(empty[0].documents.isEmpty && empty[0].isLast && empty[0].transaction == nil)
