@@ -66,7 +66,7 @@ final class FrameConnection {
     return Array(buffer.readableBytesView)
   }
 
-  /// The header fields of a call of the echo service.
+  /// The header fields of a call to the echo service.
   static func call(_ method: String, _ more: [(String, String)] = []) -> [(String, String)] {
     [
       (":method", "POST"), (":path", "/\(EchoPort.service)/\(method)"), (":scheme", "http"),

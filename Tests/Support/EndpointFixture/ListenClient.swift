@@ -31,8 +31,9 @@ final class ListenClient {
   private(set) var targets: [Int32: Target] = [:]
   private(set) var removed: [Int32: Google_Rpc_Status] = [:]
   private(set) var filters: [Google_Firestore_V1_ExistenceFilter] = []
+  /// The kinds of the received responses: `change`, `delete`, `remove`, `filter` or `reset`. Others are not recorded.
   private(set) var kinds: [String] = []
-  /// Whether the client keeps everything that it receives.
+  /// Whether the client records every received response in ``recorded``.
   var isRecording = false
   /// The recorded responses as JSON.
   private(set) var recorded: [String] = []
@@ -72,7 +73,8 @@ final class ListenClient {
     try await call.send(request)
   }
 
-  /// Sets a target's documents. For a target that resumes from the state that another stream has received.
+  /// Sets the documents of a target that resumes a listen of another stream: the documents that the other stream has
+  /// received.
   func assume(_ documents: [String: Int64], for id: Int32) {
     targets[id]?.documents = documents
   }

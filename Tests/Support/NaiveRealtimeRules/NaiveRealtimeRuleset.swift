@@ -75,7 +75,7 @@ package struct NaiveRealtimeRuleset {
     _ paths: [[Units]], _ caller: Caller, from before: PlainTree, to after: PlainTree
   ) -> Bool {
     let state = State(caller: caller, before: before, after: after, query: [:])
-    // A priority that is written to a missing location changes nothing.
+    // A priority that is written to a missing location changes nothing, so no `.validate` rule applies to it.
     let validated = paths.filter { Self.dataPath($0) == $0 || !after.descendant(Self.dataPath($0)).isEmpty }
       .map(Self.dataPath)
     let paths = paths.map(Self.dataPath)
@@ -91,6 +91,7 @@ package struct NaiveRealtimeRuleset {
       }
   }
 
+  /// The location of a value whose `.priority` is written; other paths unchanged.
   private static func dataPath(_ path: [Units]) -> [Units] {
     path.last == Units(".priority".utf16) ? Array(path.dropLast()) : path
   }

@@ -14,7 +14,7 @@ package final class GatedEngine: StorageEngine {
     package var commits = 0
     /// The error of commits that pass the gate.
     var failure: StoreError?
-    /// If set, reads of single rows fail whose key ends with these bytes.
+    /// If set, reads of single rows fail if their key ends with these bytes.
     package var unreadable: [UInt8]?
   }
 
