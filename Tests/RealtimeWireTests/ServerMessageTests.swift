@@ -61,14 +61,14 @@ struct ServerMessageTests {
     guard
       case .response(let failed) = try read(#"{"t":"d","d":{"r":1,"b":{"s":"permission_denied","d":"No"}}}"#),
       case .response(let bare) = try read(#"{"t":"d","d":{"r":1,"b":{"s":"permission_denied"}}}"#),
-      case .response(let fine) = try read(#"{"t":"d","d":{"r":1,"b":{"s":"ok","d":{}}}}"#)
+      case .response(let succeeded) = try read(#"{"t":"d","d":{"r":1,"b":{"s":"ok","d":{}}}}"#)
     else {
       Issue.record("responses were expected")
       return
     }
     #expect(failed.error == RealtimeError(.permissionDenied, "No"))
     #expect(bare.error == RealtimeError(.permissionDenied, "permission_denied"))
-    #expect(fine.error == nil)
+    #expect(succeeded.error == nil)
   }
 
   @Test("The warnings in the response to a listen are read as an object with index keys")

@@ -125,7 +125,7 @@ struct ListenerKillTests {
           let client = try await ListenClient(connection)
           for (id, query) in queries {
             try await client.add(id, query, resuming: known[id]?.token)
-            if let known = known[id] { client.assume(known.documents, for: id) }
+            if let known = known[id] { client.setDocuments(known.documents, for: id) }
           }
           if !known.isEmpty { log.withLockedValue { $0.resumes += 1 } }
           while !isDone() {

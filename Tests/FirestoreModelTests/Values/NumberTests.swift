@@ -87,12 +87,12 @@ struct NumberTests {
       #expect(
         FieldTransform(field, .appendMissing(operands)).apply(to: union, requestTime: .epoch).value == union)
       let rest = FieldTransform(field, .removeAll(operands)).apply(to: union, requestTime: .epoch).value
-      guard case .array(let left) = rest else {
+      guard case .array(let remaining) = rest else {
         Issue.record("a difference is no array")
         continue
       }
-      #expect(left.allSatisfy { element in !operands.contains { $0.isQueryEqual(to: element) } })
-      #expect(left.allSatisfy { stored.contains($0) })
+      #expect(remaining.allSatisfy { element in !operands.contains { $0.isQueryEqual(to: element) } })
+      #expect(remaining.allSatisfy { stored.contains($0) })
     }
   }
 }

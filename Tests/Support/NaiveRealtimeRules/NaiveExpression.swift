@@ -102,7 +102,7 @@ struct NaiveExpression {
       }
     case .add:
       if case .scalar(.number(let x)) = left, case .scalar(.number(let y)) = right { return .number(x + y) }
-      return .string(try part(left) + part(right))
+      return .string(try concatenationText(left) + concatenationText(right))
     case .subtract: return .number(try number(left) - number(right))
     case .multiply: return .number(try number(left) * number(right))
     case .divide:
@@ -113,7 +113,7 @@ struct NaiveExpression {
   }
 
   /// An operand of `+` as text.
-  private func part(_ value: NaiveValue) throws -> Units {
+  private func concatenationText(_ value: NaiveValue) throws -> Units {
     if case .scalar(.number(let number)) = value { return Units(NaiveValue.text(number).utf16) }
     return try string(value)
   }

@@ -63,7 +63,7 @@ package struct NaiveRealtimeRuleset {
     _ path: [Units], _ query: NaiveQuery, _ caller: Caller, _ tree: PlainTree
   ) -> Bool {
     let state = State(caller: caller, before: tree, after: tree, query: query.members)
-    return onTheWay(to: Self.dataPath(path)).contains { state.isTrue(".read", $0) }
+    return ruledLocations(to: Self.dataPath(path)).contains { state.isTrue(".read", $0) }
   }
 
   /// Whether some values may be written as one operation.
@@ -80,13 +80,13 @@ package struct NaiveRealtimeRuleset {
       .map(Self.dataPath)
     let paths = paths.map(Self.dataPath)
     let isPermitted = paths.allSatisfy { path in
-      onTheWay(to: path).contains { state.isTrue(".write", $0) }
+      ruledLocations(to: path).contains { state.isTrue(".write", $0) }
     }
     return isPermitted
       && validated.allSatisfy { path in
-        let way = onTheWay(to: path)
-        guard way.allSatisfy(state.isValid) else { return false }
-        guard let last = way.last, last.path.count == path.count else { return true }
+        let locations = ruledLocations(to: path)
+        guard locations.allSatisfy(state.isValid) else { return false }
+        guard let last = locations.last, last.path.count == path.count else { return true }
         return isValidBelow(last, state)
       }
   }
@@ -113,7 +113,7 @@ package struct NaiveRealtimeRuleset {
   }
 
   /// The locations with rules from the root down to a path.
-  private func onTheWay(to path: [Units]) -> [RuledLocation] {
+  private func ruledLocations(to path: [Units]) -> [RuledLocation] {
     var locations = [RuledLocation(rules: root, path: [], captures: [:])]
     for key in path {
       guard let next = locations[locations.count - 1].child(key) else { break }

@@ -59,7 +59,9 @@ extension Node {
   ) {
     guard case .children = content else { return }
     let priorityPath = path.child(.priority)
-    if priority == nil, !merges.replace(priorityPath), !isPriorityHashed(apartFrom: merges, at: path) {
+    if priority == nil, !merges.replacesValue(at: priorityPath),
+      !isPriorityHashed(apartFrom: merges, at: path)
+    {
       var start = path
       forEachChildReversed(from: .priority) { key, child in
         start = child.lastPath(from: path.child(key))
@@ -79,7 +81,7 @@ extension Node {
   private func isPriorityHashed(apartFrom merges: [RangeMerge], at path: Path) -> Bool {
     var isHashed = false
     forEachChild(from: .priority) { key, child in
-      isHashed = !merges.replace(child.firstLeaf(from: path.child(key)))
+      isHashed = !merges.replacesValue(at: child.firstLeaf(from: path.child(key)))
       return !isHashed
     }
     return isHashed
@@ -232,7 +234,7 @@ private struct IntervalSlice {
 
 extension [RangeMerge] {
   /// Whether one of these merges, which are sorted, replaces the value at a path.
-  fileprivate func replace(_ path: Path) -> Bool {
+  fileprivate func replacesValue(at path: Path) -> Bool {
     var (low, high) = (0, count)
     while low < high {
       let middle = (low + high) / 2
