@@ -153,8 +153,8 @@ private final class BroadcastHandler: ChannelInboundHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let frame = unwrapInboundIn(data)
     guard frame.opcode == .text else { return }
-    // Encoded once, as in the fastest possible server: header and payload in one buffer, the same for all
-    // connections.
+    // Encodes the frame once, as the fastest possible server does: all connections share one buffer with header and
+    // payload.
     var payload = frame.unmaskedData
     var bytes = context.channel.allocator.buffer(capacity: payload.readableBytes + 4)
     bytes.writeInteger(UInt8(0x81))

@@ -30,7 +30,7 @@ func bareQueryRate(_ setting: Setting) async throws -> Double {
 }
 
 /// The median latency of a query of 100 documents, one at a time, in a collection of a given size, in
-/// microseconds: for ten repeated queries, and for queries of any documents.
+/// microseconds: for ten queries that repeat, and for up to 1,000 different queries all over the collection.
 func queryTimes(_ setting: Setting, documents: Int) async throws -> [Double] {
   let directory = try await loadedDirectory(setting, documents: documents)
   let server = try setting.startHearth(["--data", directory], database: false)

@@ -1,7 +1,9 @@
-// The rows of the benchmark tables: every measured promise, with its reference and its goal (see
-// docs/benchmarks.md).
+// The rows of the benchmark tables: every measurement with its reference and its goal (see docs/benchmarks.md).
 
-/// All rows. Those with this number of documents and listeners of Cloud Firestore take long.
+/// All rows.
+/// - Parameters:
+///   - documents: the number of documents in the rows about large collections of Cloud Firestore.
+///   - listeners: the number of listeners in the rows about many listeners of Cloud Firestore.
 func rows(documents: Int, listeners: Int) -> [Row] {
   firestoreRows + emulatorRows + parsingRows + identityRows + realtimeRows
     + longFirestoreRows(documents: documents, listeners: listeners) + longRealtimeRows

@@ -16,7 +16,7 @@ func importing(_ setting: Setting, megabytes: Int) async throws -> [Double] {
   return [rate, Double(try server.peakBytes() - before) / 1e6]
 }
 
-/// The same for an export.
+/// Megabytes per second of an export, and the server's peak memory above the memory before, in megabytes.
 func exporting(_ setting: Setting, megabytes: Int) async throws -> [Double] {
   let directory = try await loadedJSONDirectory(setting, megabytes: megabytes)
   let server = try setting.startHearth(["--data", directory], database: true)

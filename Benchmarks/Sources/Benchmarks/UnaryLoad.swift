@@ -1,6 +1,6 @@
 // A gRPC client with minimal cost: consecutive unary calls, with HTTP/2 frames written and read by hand. The
-// load generator shares the processors with the server and reduces its throughput. NIOHTTP2's client, with a
-// channel for each call, took a third of the server's processor time.
+// load generator shares the processors with the server, so its own cost reduces the server's throughput. NIOHTTP2's
+// client, which has a channel for each call, took a third as much processor time as the server.
 
 import NIOConcurrencyHelpers
 import NIOCore
@@ -100,7 +100,7 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
   private var decoder = HPACKDecoder(allocator: ByteBufferAllocator())
   /// The headers of every call but the first. After the first call they are in the dynamic table.
   private var repeatedHeaders: ByteBuffer?
-  /// The meaning of header blocks that only reference table entries, while the table does not change.
+  /// The status in each header block that only references table entries. Emptied when the table changes.
   private var statusOfBlock: [[UInt8]: String?] = [:]
   private var input = ByteBuffer()
   private var output = ByteBuffer()

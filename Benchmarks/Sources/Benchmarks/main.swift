@@ -51,7 +51,7 @@ func printTable() async throws -> Bool {
   return allSucceeded
 }
 
-// One of this program's own servers ends on signals, although the run that started it handles them.
+// This process may be a bare server that a run has started. The run ignores SIGTERM, and the server would inherit that.
 signal(SIGTERM, SIG_DFL)
 
 do {

@@ -113,8 +113,8 @@ public struct GRPCClientStream: Sendable {
     trailers = Self.syntheticTrailers(GRPCStatus(.unavailable, reason))
   }
 
-  /// The next event; nil if more input is needed. Messages precede the end that arrived with them. A framing error ends
-  /// the call.
+  /// The next event; nil if more input is needed. Messages that arrived before the end are delivered before
+  /// it. A framing error ends the call.
   public mutating func next() -> Event? {
     guard phase != .ended else { return nil }
     if let head = metadata {

@@ -3,8 +3,8 @@
 // The caller requests the token that it expects: an object's next key, a number, a string. The reader builds nothing
 // else, so that messages become requests and nodes without an intermediate value.
 //
-// Invariant: `offset <= count`, and every access to a byte is preceded by that check. The accepted part of the text is
-// a prefix of a valid JSON text.
+// Invariant: `offset <= count`, and the reader checks each index against `count` before it reads the byte. The accepted
+// part of the text is a prefix of a valid JSON text.
 //
 // Decision: docs/decisions/0005-own-json-parser.md
 

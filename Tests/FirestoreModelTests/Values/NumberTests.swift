@@ -1,4 +1,5 @@
-// Tests the order and arithmetic of numbers against a wider format, which represents integers and doubles exactly.
+// Tests the order of numbers against a wider format, which represents integers and doubles exactly. Tests the transforms
+// of numbers and arrays with random operands.
 
 import FirestoreModel
 import RandomModels
@@ -38,7 +39,7 @@ struct NumberTests {
     #expect(Numbers.compare(0.0, -0.0) == .same && Numbers.compare(.nan, -.nan) == .same)
   }
 
-  @Test("Increments agree with wide arithmetic, saturated to 64 bits")
+  @Test("Increments of integers give the sum, or on overflow the nearest 64-bit integer")
   func increments() {
     var source = RandomValues(seed: 82)
     let field = FieldPath(field: "n")

@@ -155,7 +155,7 @@ struct RulesFileTests {
     return "{\(members.joined(separator: ","))}"
   }
 
-  @Test("Two files have the same indexes if and only if these agree at every location")
+  @Test("`hasSameIndexes` is true if and only if two files have the same indexes at every location")
   func sameIndexes() throws {
     var random = SeededGenerator(seed: 3)
     let names: [ChildKey] = ["a", "b", "other"]

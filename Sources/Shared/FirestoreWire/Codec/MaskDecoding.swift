@@ -4,8 +4,8 @@ import FirestoreModel
 
 /// Collects the paths of a mask or projection, which may occur several times in a message.
 ///
-/// Invariant: the collected paths never exceed 1,024 or twice the number of distinct paths. The bound matters because
-/// a small compressed request may repeat a path millions of times.
+/// Invariant: the number of collected paths is at most 1,024, or twice the number of distinct paths if that is more. The
+/// bound matters because a small compressed request may repeat a path millions of times.
 struct MaskPaths {
   /// The use of a mask, which decides about paths that no document can have.
   enum Use {

@@ -198,7 +198,7 @@ struct NodeStreamFrame: Sendable {
 
   /// Emits the object's own value or priority.
   ///
-  /// - Returns: whether the object is known to be empty.
+  /// - Returns: whether the object is empty, has a value, or may have one.
   func emit(at path: [ChildKey], _ emit: (NodeStreamReader.Event) -> Void) throws(RealtimeError) -> Content {
     if value != nil || deferred != nil {
       guard !hasMembers, value == nil || deferred == nil else {

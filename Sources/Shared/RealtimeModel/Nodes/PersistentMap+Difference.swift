@@ -54,7 +54,9 @@ extension PersistentMap {
   /// The unvisited parts of one map, as a stack with the next part on top.
   private struct DifferenceCursor {
     enum Part {
+      /// A complete subtree.
       case tree(Tree)
+      /// The entries of a leaf from an index on.
       case rest(Leaf, Int)
     }
 

@@ -5,6 +5,7 @@ import JSON
 import RealtimeModel
 
 extension JSONReader {
+  /// Reads a null, if it is the next value. Returns whether it was.
   mutating func consumeNull() throws(JSONError) -> Bool {
     guard try peekKind() == .null else { return false }
     try readNull()

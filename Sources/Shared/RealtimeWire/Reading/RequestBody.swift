@@ -3,6 +3,7 @@
 import JSON
 import RealtimeModel
 
+/// The fields of a request's body, as far as they were read.
 struct RequestBody {
   var path: Path?
   var data: Node?

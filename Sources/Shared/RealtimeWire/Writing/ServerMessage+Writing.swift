@@ -1,4 +1,4 @@
-// Writes the messages of a server. Every control message has the member `d`, since one client ignores
+// Writes the messages of a server. Every control message has the member `d`, because one of Firebase's clients ignores
 // control messages without it. The paths of pushes have no leading slash.
 
 public import JSON
