@@ -6,7 +6,7 @@ import NIOCore
 
 /// The connections of a bulk load, and the number of requests in flight on each.
 private let connections = 4
-private let inFlight = 2
+private let requestsInFlight = 2
 
 /// Documents per second of a bulk load in commits of 500, and the server's memory before it, at its peak and
 /// after it, in MiB. The loaded database is kept for other measurements.
@@ -74,7 +74,7 @@ func fill(_ server: ChildProcess, documents: Int, _ setting: Setting, first: Int
   }
   try await withThrowingTaskGroup(of: Void.self) { tasks in
     for client in clients {
-      for _ in 0..<inFlight {
+      for _ in 0..<requestsInFlight {
         tasks.addTask {
           while true {
             let index = next.withLockedValue { next -> Int? in

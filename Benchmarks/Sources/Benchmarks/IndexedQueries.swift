@@ -38,8 +38,10 @@ func queryTimes(_ setting: Setting, documents: Int) async throws -> [Double] {
   let owners = BulkRequests.owners(of: documents)
   let client = try await GRPCConnection.connect(port: server.port, on: setting.group)
   var figures: [Double] = []
-  for many in [min(10, owners), owners] {
-    let requests = try (0..<min(many, 1000)).map { try ownerQuery($0 * (many / min(many, 1000))) }
+  for queryCount in [min(10, owners), owners] {
+    let requests = try (0..<min(queryCount, 1000)).map {
+      try ownerQuery($0 * (queryCount / min(queryCount, 1000)))
+    }
     for request in requests.prefix(10) { try await checkQuery(request, server, setting) }
     var times: [Double] = []
     let start = ContinuousClock.now

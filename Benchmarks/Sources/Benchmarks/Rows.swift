@@ -246,13 +246,13 @@ private let longRealtimeRows = [
   Row(
     ["import of 1 GB by REST / of 64 MB", "the same, memory at its peak beyond that before"],
     goals: ["", "1.30"], units: ["MB/s", "MB"], in: .realtime, maximumRounds: 1,
-    measure: { try await importing($0, megabytes: 1024) },
-    reference: { try await importing($0, megabytes: 64) }),
+    measure: { try await importRate($0, megabytes: 1024) },
+    reference: { try await importRate($0, megabytes: 64) }),
   Row(
     ["export of 1 GB by REST / of 64 MB", "the same, memory at its peak beyond that before"],
     goals: ["", "1.30"], units: ["MB/s", "MB"], in: .realtime, maximumRounds: 1,
-    measure: { try await exporting($0, megabytes: 1024) },
-    reference: { try await exporting($0, megabytes: 64) }),
+    measure: { try await exportRate($0, megabytes: 1024) },
+    reference: { try await exportRate($0, megabytes: 64) }),
   Row(
     "writes to a database of 1 GB / of 10 MB", goal: "0.83", unit: "writes/s", in: .realtime,
     measure: { try await writesToDatabase($0, megabytes: 1024) },

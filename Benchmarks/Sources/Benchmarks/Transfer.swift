@@ -4,7 +4,7 @@ import Foundation
 import NIOCore
 
 /// Megabytes per second of an import, and the server's peak memory above the memory before, in megabytes.
-func importing(_ setting: Setting, megabytes: Int) async throws -> [Double] {
+func importRate(_ setting: Setting, megabytes: Int) async throws -> [Double] {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
   let server = try setting.startHearth(["--data", directory], database: true)
@@ -17,7 +17,7 @@ func importing(_ setting: Setting, megabytes: Int) async throws -> [Double] {
 }
 
 /// Megabytes per second of an export, and the server's peak memory above the memory before, in megabytes.
-func exporting(_ setting: Setting, megabytes: Int) async throws -> [Double] {
+func exportRate(_ setting: Setting, megabytes: Int) async throws -> [Double] {
   let directory = try await loadedJSONDirectory(setting, megabytes: megabytes)
   let server = try setting.startHearth(["--data", directory], database: true)
   defer { server.stop() }
