@@ -92,11 +92,11 @@ struct ServerMessageTests {
 
   @Test("One encoded push serves all subscribers, whatever their tags")
   func sharedPush() {
-    let text = PushEncoder(data: .leaf(.int(1)), at: "a/b")
+    let text = UntaggedPush(data: .leaf(.int(1)), at: "a/b")
     #expect(
       String(decoding: text.message(tag: nil), as: UTF8.self)
         == #"{"t":"d","d":{"a":"d","b":{"p":"a/b","d":1}}}"#)
-    let tagged = String(decoding: text.bytes + PushEncoder.suffix(tag: 12), as: UTF8.self)
+    let tagged = String(decoding: text.bytes + UntaggedPush.suffix(tag: 12), as: UTF8.self)
     #expect(tagged == #"{"t":"d","d":{"a":"d","b":{"p":"a/b","d":1,"t":12}}}"#)
   }
 

@@ -148,7 +148,7 @@ public struct GRPCClientStream: Sendable {
     let type = headers.first(name: "content-type") ?? "no content type"
     return syntheticTrailers(
       GRPCStatus(
-        .init(answeredByHTTPStatus: status), "The server answered HTTP \(status) with \(type), not gRPC."))
+        .init(plainHTTPStatus: status), "The server answered HTTP \(status) with \(type), not gRPC."))
   }
 
   private static func syntheticTrailers(_ status: GRPCStatus) -> HPACKHeaders {

@@ -73,9 +73,9 @@ struct FieldMaskTests {
   )
   func deepPaths() throws {
     let names = (0..<2_000).map { "b\($0)" }
-    let down = Array(repeating: "a", count: 700)
+    let suffix = Array(repeating: "a", count: 700)
     func paths(_ beginning: [String]) throws -> [FieldPath] {
-      try names.map { try #require(FieldPath(segments: beginning + [$0] + down)) }
+      try names.map { try #require(FieldPath(segments: beginning + [$0] + suffix)) }
     }
     for beginning in [[], ["m", "n"]] {
       let paths = try paths(beginning)
@@ -84,14 +84,14 @@ struct FieldMaskTests {
         let mask = FieldMask(paths)
         #expect(mask.paths == paths.sorted())
         #expect(mask.heldBytes >= 2_000 * 701 * 16 && mask.heldBytes < 2_000 * 750 * 16)
-        let inside = try #require(FieldPath(segments: beginning + ["b77"] + down))
+        let inside = try #require(FieldPath(segments: beginning + ["b77"] + suffix))
         var fields: MapValue = [:]
         fields.set(1, at: inside)
         var kept = fields
         fields.set(2, at: FieldPath(segments: beginning + ["b770", "a", "b"]) ?? inside)
         fields.set(3, at: FieldPath(segments: beginning + ["c"]) ?? inside)
         #expect(fields.projected(to: mask) == kept)
-        kept.set(4, at: FieldPath(segments: beginning + ["b1999"] + down) ?? inside)
+        kept.set(4, at: FieldPath(segments: beginning + ["b1999"] + suffix) ?? inside)
         #expect(kept.projected(to: mask) == kept)
       }
       #expect(time < .seconds(120))

@@ -111,23 +111,23 @@ extension Node {
     var differs = [Bool](repeating: true, count: hash.hashes.count)
     differs[hash.paths.count] = false
     var current = 0
-    var walk = RangeText()
+    var rangeText = RangeText()
     walkRanges(
-      &walk,
-      willAdd: { walk in
+      &rangeText,
+      willAdd: { rangeText in
         // The peer's range ends before this leaf, at a leaf that this value does not have. Therefore the range differs.
-        while current < hash.paths.count, hash.paths[current] < walk.path {
+        while current < hash.paths.count, hash.paths[current] < rangeText.path {
           current += 1
-          walk.discard()
+          rangeText.discard()
         }
       },
-      { walk in
+      { rangeText in
         guard current < hash.paths.count else {
           differs[current] = true
           return false
         }
-        if walk.lastLeaf == hash.paths[current] {
-          differs[current] = !TextOrder.equal(walk.endRange(), hash.hashes[current])
+        if rangeText.lastLeaf == hash.paths[current] {
+          differs[current] = !TextOrder.equal(rangeText.endRange(), hash.hashes[current])
           current += 1
         }
         return true

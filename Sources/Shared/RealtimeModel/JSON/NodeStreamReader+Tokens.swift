@@ -163,7 +163,7 @@ struct NodeStreamFrame: Sendable {
   init(isArray: Bool) { self.isArray = isArray }
 
   /// Records the content of a child.
-  mutating func note(_ key: ChildKey, _ content: Content) {
+  mutating func record(_ key: ChildKey, _ content: Content) {
     if content == .present, child == nil {
       child = key
     } else if content != .empty {
@@ -188,7 +188,7 @@ struct NodeStreamFrame: Sendable {
   }
 
   /// Records a member that begins with a dot.
-  mutating func note(_ name: String, _ node: Node) {
+  mutating func record(_ name: String, _ node: Node) {
     switch name {
     case ".value": value = node.leafValue
     case ".sv": deferred = node.leafValue

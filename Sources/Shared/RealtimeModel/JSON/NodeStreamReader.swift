@@ -279,7 +279,7 @@ public struct NodeStreamReader: Sendable {
       expectation = .end
       return
     }
-    frames[last].note(path.removeLast(), content)
+    frames[last].record(path.removeLast(), content)
     expectation = .comma
   }
 
@@ -287,7 +287,7 @@ public struct NodeStreamReader: Sendable {
   private mutating func readDotValue(_ emit: (Event) -> Void) throws(RealtimeError) -> Bool {
     guard let name = dotName, let last = frames.indices.last else { throw .notJSON }
     guard let end = try endOfValue() else { return false }
-    try frames[last].note(name, member(name, position..<end))
+    try frames[last].record(name, member(name, position..<end))
     consume(end - position)
     dotName = nil
     expectation = .comma

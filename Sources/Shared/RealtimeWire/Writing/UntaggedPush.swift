@@ -5,7 +5,7 @@ import JSON
 public import RealtimeModel
 
 /// An encoded push, without the tag of the query that receives it.
-public struct PushEncoder: Sendable {
+public struct UntaggedPush: Sendable {
   /// The message up to the tag.
   public let bytes: [UInt8]
 
