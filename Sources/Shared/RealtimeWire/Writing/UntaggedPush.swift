@@ -1,5 +1,5 @@
-// Encodes a push once for all its subscribers. Each client assigns its own tags to its filtered queries. Therefore the
-// tag comes last in the message, and all subscribers share the bytes before it.
+// An untagged push is encoded once for all its subscribers. Each client assigns its own tags to its filtered queries.
+// Therefore the tag comes last in the message, and all subscribers share the bytes before it.
 
 import JSON
 public import RealtimeModel
