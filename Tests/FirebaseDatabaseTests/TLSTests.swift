@@ -25,7 +25,7 @@ struct TLSTests {
     let authority = try CertificateAuthority()
     defer { authority.remove() }
     let server = try await start(try authority.issue())
-    setenv(TrustRoots.variable, authority.file, 1)
+    setenv(TrustRoots.variable, authority.certificateFile, 1)
     let client = try Client(url: "https://\(host):\(server.port)?ns=tls")
     let long = String(repeating: "é", count: 100_000)
     try await within(15, "a write to \(host)") { [ref = client.ref] in
@@ -41,8 +41,8 @@ struct TLSTests {
     let (authority, other) = (try CertificateAuthority(), try CertificateAuthority())
     defer { [authority, other].forEach { $0.remove() } }
     for (files, trusted) in [
-      (try other.issue(), authority.file),
-      (try authority.issue(names: ["example.org"], addresses: []), authority.file),
+      (try other.issue(), authority.certificateFile),
+      (try authority.issue(names: ["example.org"], addresses: []), authority.certificateFile),
     ] {
       let server = try await start(files)
       setenv(TrustRoots.variable, trusted, 1)

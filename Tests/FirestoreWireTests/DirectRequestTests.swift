@@ -216,7 +216,7 @@ struct DirectRequestTests {
       }
     ) { try ListenStreamRequest(decoding: $0) }
     guard case .add(let target)? = wrong.change, case .failure(let error) = target.selection else {
-      Issue.record("an operator of zero was taken")
+      Issue.record("an operator of zero was accepted")
       return
     }
     #expect(target.id == 8 && error.code == .invalidArgument)

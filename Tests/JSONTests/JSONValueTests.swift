@@ -33,8 +33,8 @@ struct JSONValueTests {
     for _ in 0..<4000 {
       var bytes = random.value(depth: 2).json()
       for _ in 0...random.below(3) {
-        let place = random.below(bytes.count)
-        bytes[place] = UInt8(random.below(256))
+        let location = random.below(bytes.count)
+        bytes[location] = UInt8(random.below(256))
       }
       do throws(JSONError) {
         let value = try JSONValue(json: bytes)
@@ -127,9 +127,9 @@ struct JSONValueTests {
   func position() throws {
     let bytes = Array("{\n  \"a\": 1,\n  oops".utf8)
     let error = try #require(#expect(throws: JSONError.self) { try JSONValue(json: bytes) })
-    let place = bytes.withUnsafeBytes { error.position(in: $0) }
-    #expect(place.line == 3)
-    #expect(place.column == 3)
+    let location = bytes.withUnsafeBytes { error.position(in: $0) }
+    #expect(location.line == 3)
+    #expect(location.column == 3)
     #expect(error.description == "unexpected character at byte 14")
   }
 }

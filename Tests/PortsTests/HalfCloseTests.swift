@@ -146,7 +146,7 @@ struct HalfCloseTests {
       let connection = try await RawConnection.connect(port: server.server.firestorePort ?? 0, tls: tls)
       try await connection.send(Self.request("GET \(Self.documents)/c/a"))
       #expect(try await connection.text(until: "NOT_FOUND").hasPrefix("HTTP/1.1 404 "))
-      try await connection.cutSending()
+      try await connection.halfCloseSocket()
       _ = try await connection.textUntilClose()
     }
   }

@@ -61,14 +61,14 @@ struct ServerMessageTests {
     guard
       case .response(let failed) = try read(#"{"t":"d","d":{"r":1,"b":{"s":"permission_denied","d":"No"}}}"#),
       case .response(let bare) = try read(#"{"t":"d","d":{"r":1,"b":{"s":"permission_denied"}}}"#),
-      case .response(let fine) = try read(#"{"t":"d","d":{"r":1,"b":{"s":"ok","d":{}}}}"#)
+      case .response(let succeeded) = try read(#"{"t":"d","d":{"r":1,"b":{"s":"ok","d":{}}}}"#)
     else {
       Issue.record("responses were expected")
       return
     }
     #expect(failed.error == RealtimeError(.permissionDenied, "No"))
     #expect(bare.error == RealtimeError(.permissionDenied, "permission_denied"))
-    #expect(fine.error == nil)
+    #expect(succeeded.error == nil)
   }
 
   @Test("The warnings in the response to a listen are read as an object with index keys")
@@ -92,11 +92,11 @@ struct ServerMessageTests {
 
   @Test("One encoded push serves all subscribers, whatever their tags")
   func sharedPush() {
-    let text = PushEncoder(data: .leaf(.int(1)), at: "a/b")
+    let text = UntaggedPush(data: .leaf(.int(1)), at: "a/b")
     #expect(
       String(decoding: text.message(tag: nil), as: UTF8.self)
         == #"{"t":"d","d":{"a":"d","b":{"p":"a/b","d":1}}}"#)
-    let tagged = String(decoding: text.bytes + PushEncoder.suffix(tag: 12), as: UTF8.self)
+    let tagged = String(decoding: text.bytes + UntaggedPush.suffix(tag: 12), as: UTF8.self)
     #expect(tagged == #"{"t":"d","d":{"a":"d","b":{"p":"a/b","d":1,"t":12}}}"#)
   }
 

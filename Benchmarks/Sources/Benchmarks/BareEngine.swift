@@ -17,9 +17,9 @@ enum BareEngine {
       throw BenchmarkFailure("cannot open \(directory): \(failure.map { String(cString: $0) } ?? "unknown")")
     }
     defer { rocksdb_close(database) }
-    let writing = rocksdb_writeoptions_create()
-    defer { rocksdb_writeoptions_destroy(writing) }
-    rocksdb_writeoptions_set_sync(writing, 1)
+    let writeOptions = rocksdb_writeoptions_create()
+    defer { rocksdb_writeoptions_destroy(writeOptions) }
+    rocksdb_writeoptions_set_sync(writeOptions, 1)
     let batch = rocksdb_writebatch_create()
     defer { rocksdb_writebatch_destroy(batch) }
 
@@ -36,7 +36,7 @@ enum BareEngine {
         put(batch, key: key(space: 9, written, bytes: 16), value: logRecord)
         written += 1
       }
-      rocksdb_write(database, writing, batch, &failure)
+      rocksdb_write(database, writeOptions, batch, &failure)
       if let failure { throw BenchmarkFailure(String(cString: failure)) }
       elapsed = (ContinuousClock.now - start).seconds
     }
@@ -53,9 +53,9 @@ enum BareEngine {
       throw BenchmarkFailure("cannot open \(directory): \(failure.map { String(cString: $0) } ?? "unknown")")
     }
     defer { rocksdb_close(database) }
-    let writing = rocksdb_writeoptions_create()
-    defer { rocksdb_writeoptions_destroy(writing) }
-    rocksdb_writeoptions_set_sync(writing, 1)
+    let writeOptions = rocksdb_writeoptions_create()
+    defer { rocksdb_writeoptions_destroy(writeOptions) }
+    rocksdb_writeoptions_set_sync(writeOptions, 1)
     let batch = rocksdb_writebatch_create()
     defer { rocksdb_writebatch_destroy(batch) }
     var times: [Double] = []
@@ -68,7 +68,7 @@ enum BareEngine {
       let before = ContinuousClock.now
       rocksdb_writebatch_clear(batch)
       put(batch, key: key(space: 9, times.count, bytes: 16), value: [UInt8](repeating: 9, count: 120))
-      rocksdb_write(database, writing, batch, &failure)
+      rocksdb_write(database, writeOptions, batch, &failure)
       if let failure { throw BenchmarkFailure(String(cString: failure)) }
       times.append((ContinuousClock.now - before).seconds * 1e6)
     }

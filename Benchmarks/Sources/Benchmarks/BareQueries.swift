@@ -11,22 +11,22 @@ extension BareEngine {
     defer { rocksdb_options_destroy(options) }
     let cache = rocksdb_cache_create_lru(256 << 20)
     defer { rocksdb_cache_destroy(cache) }
-    let table = rocksdb_block_based_options_create()
-    defer { rocksdb_block_based_options_destroy(table) }
-    rocksdb_block_based_options_set_block_cache(table, cache)
-    rocksdb_block_based_options_set_block_size(table, 8 << 10)
-    rocksdb_block_based_options_set_filter_policy(table, rocksdb_filterpolicy_create_bloom_full(10))
+    let tableOptions = rocksdb_block_based_options_create()
+    defer { rocksdb_block_based_options_destroy(tableOptions) }
+    rocksdb_block_based_options_set_block_cache(tableOptions, cache)
+    rocksdb_block_based_options_set_block_size(tableOptions, 8 << 10)
+    rocksdb_block_based_options_set_filter_policy(tableOptions, rocksdb_filterpolicy_create_bloom_full(10))
     rocksdb_options_set_create_if_missing(options, 1)
     rocksdb_options_set_compression(options, Int32(rocksdb_lz4_compression))
-    rocksdb_options_set_block_based_table_factory(options, table)
+    rocksdb_options_set_block_based_table_factory(options, tableOptions)
     guard let database = rocksdb_open(options, directory, &failure) else {
       throw BenchmarkFailure("cannot open \(directory): \(failure.map { String(cString: $0) } ?? "unknown")")
     }
     defer { rocksdb_close(database) }
     try fill(database, documents: documents)
 
-    let reading = rocksdb_readoptions_create()
-    defer { rocksdb_readoptions_destroy(reading) }
+    let readOptions = rocksdb_readoptions_create()
+    defer { rocksdb_readoptions_destroy(readOptions) }
     rocksdb_set_perf_level(1)
     let owners = documents / perOwner
     var queries = 0
@@ -34,7 +34,7 @@ extension BareEngine {
     let start = ContinuousClock.now
     var elapsed = 0.0
     while elapsed < seconds {
-      let iterator = rocksdb_create_iterator(database, reading)
+      let iterator = rocksdb_create_iterator(database, readOptions)
       defer { rocksdb_iter_destroy(iterator) }
       let prefix = entry(owner: queries * 7919 % owners, number: nil)
       prefix.withUnsafeBytes { rocksdb_iter_seek(iterator, characters($0), $0.count) }
@@ -43,7 +43,7 @@ extension BareEngine {
         var size = 0
         // An entry ends with its document's key.
         guard let key = rocksdb_iter_key(iterator, &size), size > keyBytes,
-          let value = rocksdb_get_pinned(database, reading, key + (size - keyBytes), keyBytes, &failure)
+          let value = rocksdb_get_pinned(database, readOptions, key + (size - keyBytes), keyBytes, &failure)
         else { throw BenchmarkFailure("an entry has no document") }
         var length = 0
         if rocksdb_pinnableslice_value(value, &length) != nil { bytes += length }
@@ -63,8 +63,8 @@ extension BareEngine {
 
   private static func fill(_ database: OpaquePointer, documents: Int) throws {
     var failure: UnsafeMutablePointer<CChar>?
-    let writing = rocksdb_writeoptions_create()
-    defer { rocksdb_writeoptions_destroy(writing) }
+    let writeOptions = rocksdb_writeoptions_create()
+    defer { rocksdb_writeoptions_destroy(writeOptions) }
     let batch = rocksdb_writebatch_create()
     defer { rocksdb_writebatch_destroy(batch) }
     let document = [UInt8](repeating: 7, count: valueBytes)
@@ -73,14 +73,14 @@ extension BareEngine {
       put(batch, key: entry(owner: number % (documents / perOwner), number: number), value: [])
       for field in 2...8 { put(batch, key: key(space: UInt8(field), number, bytes: 80), value: []) }
       if number % 500 == 499 || number == documents - 1 {
-        rocksdb_write(database, writing, batch, &failure)
+        rocksdb_write(database, writeOptions, batch, &failure)
         rocksdb_writebatch_clear(batch)
       }
       if let failure { throw BenchmarkFailure(String(cString: failure)) }
     }
-    let flushing = rocksdb_flushoptions_create()
-    defer { rocksdb_flushoptions_destroy(flushing) }
-    rocksdb_flush(database, flushing, &failure)
+    let flushOptions = rocksdb_flushoptions_create()
+    defer { rocksdb_flushoptions_destroy(flushOptions) }
+    rocksdb_flush(database, flushOptions, &failure)
     if let failure { throw BenchmarkFailure(String(cString: failure)) }
   }
 

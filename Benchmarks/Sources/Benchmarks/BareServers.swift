@@ -11,14 +11,14 @@ import NIOWebSocket
 import SwiftProtobuf
 
 /// Responds to every unary call with the same GetDocument result. It decodes the request and encodes the response as
-/// real protobuf messages. With `Answer.stream` it responds to the first message of a stream and keeps the stream open.
+/// real protobuf messages. With `Mode.stream` it responds to the first message of a stream and keeps the stream open.
 enum BareHTTP2Server {
-  enum Answer {
+  enum Mode {
     case document
     case stream
   }
 
-  static func run(_ answer: Answer) async throws {
+  static func run(_ mode: Mode) async throws {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let document = BenchmarkDocument.message(name: BenchmarkDocument.name("bare"))
     let channel = try await ServerBootstrap(group: group)
@@ -34,7 +34,7 @@ enum BareHTTP2Server {
             streamConfiguration: .init(),
             inboundStreamInitializer: { stream in
               stream.eventLoop.makeCompletedFuture {
-                switch answer {
+                switch mode {
                 case .document:
                   try stream.pipeline.syncOperations.addHandler(BareUnaryHandler(document: document))
                 case .stream: try stream.pipeline.syncOperations.addHandler(BareStreamHandler())
@@ -95,12 +95,12 @@ private final class BareStreamHandler: ChannelInboundHandler {
 
 /// Broadcasts each received text frame, encoded once, to every connection including the sender; or echoes it.
 enum BareWebSocketServer {
-  enum Answer {
+  enum Mode {
     case broadcast
     case echo
   }
 
-  static func run(_ answer: Answer) async throws {
+  static func run(_ mode: Mode) async throws {
     let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
     let loop = group.next()
     let hub = NIOLoopBoundBox.makeBoxSendingValue(BroadcastHub(), eventLoop: loop)
@@ -109,7 +109,7 @@ enum BareWebSocketServer {
       shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture([:]) },
       upgradePipelineHandler: { channel, _ in
         channel.eventLoop.makeCompletedFuture {
-          switch answer {
+          switch mode {
           case .broadcast: try channel.pipeline.syncOperations.addHandler(BroadcastHandler(hub: hub.value))
           case .echo: try channel.pipeline.syncOperations.addHandler(EchoHandler())
           }
@@ -153,8 +153,8 @@ private final class BroadcastHandler: ChannelInboundHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let frame = unwrapInboundIn(data)
     guard frame.opcode == .text else { return }
-    // Encoded once, as in the fastest possible server: header and payload in one buffer, the same for all
-    // connections.
+    // Encodes the frame once, as the fastest possible server does: all connections share one buffer with header and
+    // payload.
     var payload = frame.unmaskedData
     var bytes = context.channel.allocator.buffer(capacity: payload.readableBytes + 4)
     bytes.writeInteger(UInt8(0x81))

@@ -6,7 +6,7 @@ import NIOCore
 
 /// The connections of a bulk load, and the number of requests in flight on each.
 private let connections = 4
-private let inFlight = 2
+private let requestsInFlight = 2
 
 /// Documents per second of a bulk load in commits of 500, and the server's memory before it, at its peak and
 /// after it, in MiB. The loaded database is kept for other measurements.
@@ -18,7 +18,7 @@ func bulkLoad(_ setting: Setting, documents: Int) async throws -> [Double] {
     let before = try server.residentBytes()
     let processor = ProcessorTime(server)
     let start = ContinuousClock.now
-    try await fill(server, documents: documents, setting)
+    try await loadDocuments(server, documents: documents, setting)
     let rate = Double(documents) / (ContinuousClock.now - start).seconds
     processor.report(calls: documents, in: setting)
     let figures = [
@@ -38,7 +38,7 @@ func loadedDirectory(_ setting: Setting, documents: Int) async throws -> String 
   try await setting.databases.directory(databaseName(documents), setting) { directory in
     let server = try setting.startHearth(["--data", directory], database: false)
     defer { server.stop() }
-    try await fill(server, documents: documents, setting)
+    try await loadDocuments(server, documents: documents, setting)
   }
 }
 
@@ -55,17 +55,17 @@ func warmBulkLoad(_ setting: Setting, documents: Int, usesGoogleEmulator: Bool) 
     usesGoogleEmulator
     ? try GoogleEmulator.start() : try setting.startHearth(["--data", directory], database: false)
   defer { server.stop() }
-  try await fill(server, documents: documents, setting)
+  try await loadDocuments(server, documents: documents, setting)
   let processor = ProcessorTime(server)
   let start = ContinuousClock.now
-  try await fill(server, documents: documents, setting, first: documents)
+  try await loadDocuments(server, documents: documents, setting, first: documents)
   let rate = Double(documents) / (ContinuousClock.now - start).seconds
   processor.report(calls: documents, in: setting)
   return rate
 }
 
 /// Writes a collection, or further documents of it from number `first` on.
-func fill(_ server: ChildProcess, documents: Int, _ setting: Setting, first: Int = 0) async throws {
+func loadDocuments(_ server: ChildProcess, documents: Int, _ setting: Setting, first: Int = 0) async throws {
   let requests = try BulkRequests(count: documents, first: first)
   let next = NIOLockedValueBox(0)
   var clients: [GRPCConnection] = []
@@ -74,7 +74,7 @@ func fill(_ server: ChildProcess, documents: Int, _ setting: Setting, first: Int
   }
   try await withThrowingTaskGroup(of: Void.self) { tasks in
     for client in clients {
-      for _ in 0..<inFlight {
+      for _ in 0..<requestsInFlight {
         tasks.addTask {
           while true {
             let index = next.withLockedValue { next -> Int? in

@@ -1,5 +1,5 @@
-// Times commits in a separate process. The load generator has one event loop: work for thousands of streams or sign-ins would
-// otherwise delay the measured commits, and the figure would be the client's.
+// Times commits in a separate process. The load generator has one event loop: its work for thousands of streams or
+// sign-ins would delay the measured commits, and the times would include that delay.
 
 import Foundation
 import NIOCore

@@ -8,7 +8,7 @@ import NIOHTTP2
 import NIOPosix
 
 /// The response to one call: the gRPC status, and the framed messages.
-struct UnaryAnswer: Sendable {
+struct UnaryResponse: Sendable {
   /// Negative if there was no status.
   var status: Int
   var text = ""
@@ -55,8 +55,8 @@ final class GRPCConnection: Sendable {
   }
 
   /// Sends one request. Call it on the connection's event loop for speed; it works from any thread.
-  func call(path: String, body: ByteBuffer, token: String? = nil) -> EventLoopFuture<UnaryAnswer> {
-    let promise = channel.eventLoop.makePromise(of: UnaryAnswer.self)
+  func call(path: String, body: ByteBuffer, token: String? = nil) -> EventLoopFuture<UnaryResponse> {
+    let promise = channel.eventLoop.makePromise(of: UnaryResponse.self)
     let opened = multiplexer.createStreamChannel { stream in
       stream.eventLoop.makeCompletedFuture {
         try stream.pipeline.syncOperations.addHandler(
@@ -119,10 +119,10 @@ private final class UnaryCall: ChannelInboundHandler {
   private let path: String
   private let body: ByteBuffer
   private let token: String?
-  private let promise: EventLoopPromise<UnaryAnswer>
-  private var answer = UnaryAnswer(status: -1, body: ByteBuffer())
+  private let promise: EventLoopPromise<UnaryResponse>
+  private var answer = UnaryResponse(status: -1, body: ByteBuffer())
 
-  init(path: String, body: ByteBuffer, token: String?, promise: EventLoopPromise<UnaryAnswer>) {
+  init(path: String, body: ByteBuffer, token: String?, promise: EventLoopPromise<UnaryResponse>) {
     self.path = path
     self.body = body
     self.token = token

@@ -71,7 +71,7 @@ enum HTTPTransfer {
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           try channel.pipeline.syncOperations.addHTTPClientHandlers()
-          try channel.pipeline.syncOperations.addHandler(AnswerCounter(promise))
+          try channel.pipeline.syncOperations.addHandler(ResponseCollector(promise))
         }
       }
       .connect(host: "127.0.0.1", port: port).get()
@@ -79,7 +79,7 @@ enum HTTPTransfer {
   }
 }
 
-private final class AnswerCounter: ChannelInboundHandler {
+private final class ResponseCollector: ChannelInboundHandler {
   typealias InboundIn = HTTPClientResponsePart
 
   private static let maximumText = 64 << 10

@@ -50,7 +50,7 @@ private func idleStreamBytes(_ server: ChildProcess, _ setting: Setting, _ count
   let before = try server.residentBytes()
   for number in first..<(first + count) {
     try await load.open(stream: number, targets: number..<(number + 1))
-    // One request on each connection at a time: otherwise the figure is the peak of thousands of first reads in progress.
+    // Keeps one request in flight on each connection. Otherwise the memory would include thousands of first reads.
     if (number + 1) % connections == 0 { try await load.wait(for: number + 1) }
   }
   try await load.wait(for: first + count)

@@ -30,7 +30,7 @@ func bareQueryRate(_ setting: Setting) async throws -> Double {
 }
 
 /// The median latency of a query of 100 documents, one at a time, in a collection of a given size, in
-/// microseconds: for ten repeated queries, and for queries of any documents.
+/// microseconds: for ten queries that repeat, and for up to 1,000 different queries all over the collection.
 func queryTimes(_ setting: Setting, documents: Int) async throws -> [Double] {
   let directory = try await loadedDirectory(setting, documents: documents)
   let server = try setting.startHearth(["--data", directory], database: false)
@@ -38,8 +38,10 @@ func queryTimes(_ setting: Setting, documents: Int) async throws -> [Double] {
   let owners = BulkRequests.owners(of: documents)
   let client = try await GRPCConnection.connect(port: server.port, on: setting.group)
   var figures: [Double] = []
-  for many in [min(10, owners), owners] {
-    let requests = try (0..<min(many, 1000)).map { try ownerQuery($0 * (many / min(many, 1000))) }
+  for queryCount in [min(10, owners), owners] {
+    let requests = try (0..<min(queryCount, 1000)).map {
+      try ownerQuery($0 * (queryCount / min(queryCount, 1000)))
+    }
     for request in requests.prefix(10) { try await checkQuery(request, server, setting) }
     var times: [Double] = []
     let start = ContinuousClock.now

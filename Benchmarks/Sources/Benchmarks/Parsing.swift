@@ -1,5 +1,5 @@
-// Parsing: the cost of decoding a message, by our readers and by the stock decoders, in this process, on one
-// thread.
+// Parsing: the cost of decoding a message, by Hearth's readers and by the stock decoders (SwiftProtobuf and
+// JSONSerialization), in this process, on one thread.
 
 import FirestoreProtobuf
 import FirestoreWire

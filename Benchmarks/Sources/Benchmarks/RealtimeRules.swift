@@ -50,6 +50,7 @@ func writesUnderRules(_ setting: Setting, isOpen: Bool, isEmulator: Bool = false
 }
 
 /// Decisions per second on one thread under typical rules, each about the write of a text.
+/// - Parameter areCounted: whether the evaluated expressions are counted for coverage, as an emulator does.
 func realtimeDecisions(areCounted: Bool, _ setting: Setting) throws -> Double {
   let policy = RealtimeRulesPolicy(try RealtimeRuleset(Array(typicalRules.utf8)))
   let user = Principal.user("u1")

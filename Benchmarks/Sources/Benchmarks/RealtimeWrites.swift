@@ -87,14 +87,14 @@ func writeRate(
   message: @escaping @Sendable (_ client: Int, _ number: Int) -> String
 ) async throws -> Double {
   let done = SharedCounter()
-  let refused = NIOLockedValueBox<String?>(nil)
+  let rejection = NIOLockedValueBox<String?>(nil)
   var clients: [WebSocketConnection] = []
   for client in 0..<connections {
     let number = NIOLockedValueBox(0)
     let connection = try await WebSocketConnection.connect(port: server.port, path: path, on: setting.group) {
       text, channel in
       guard text.contains(acknowledgement) else {
-        if text.contains(#""s":"#) { refused.withLockedValue { $0 = String(buffer: text) } }
+        if text.contains(#""s":"#) { rejection.withLockedValue { $0 = String(buffer: text) } }
         return
       }
       done.add()
@@ -125,7 +125,7 @@ func writeRate(
   processor.report(calls: count, in: setting)
   await close(clients)
   // The server's greeting also has an "s", the session's name, but no request number.
-  if let text = refused.withLockedValue({ $0 }), text.contains(#""r":"#) {
+  if let text = rejection.withLockedValue({ $0 }), text.contains(#""r":"#) {
     throw BenchmarkFailure("a write was rejected: \(text.prefix(200))")
   }
   return Double(count) / elapsed

@@ -1,7 +1,9 @@
-// The rows of the benchmark tables: every measured promise, with its reference and its goal (see
-// docs/benchmarks.md).
+// The rows of the benchmark tables: every measurement with its reference and its goal (see docs/benchmarks.md).
 
-/// All rows. Those with this number of documents and listeners of Cloud Firestore take long.
+/// All rows.
+/// - Parameters:
+///   - documents: the number of documents in the rows about large collections of Cloud Firestore.
+///   - listeners: the number of listeners in the rows about many listeners of Cloud Firestore.
 func rows(documents: Int, listeners: Int) -> [Row] {
   firestoreRows + emulatorRows + parsingRows + identityRows + realtimeRows
     + longFirestoreRows(documents: documents, listeners: listeners) + longRealtimeRows
@@ -244,13 +246,13 @@ private let longRealtimeRows = [
   Row(
     ["import of 1 GB by REST / of 64 MB", "the same, memory at its peak beyond that before"],
     goals: ["", "1.30"], units: ["MB/s", "MB"], in: .realtime, maximumRounds: 1,
-    measure: { try await importing($0, megabytes: 1024) },
-    reference: { try await importing($0, megabytes: 64) }),
+    measure: { try await importRate($0, megabytes: 1024) },
+    reference: { try await importRate($0, megabytes: 64) }),
   Row(
     ["export of 1 GB by REST / of 64 MB", "the same, memory at its peak beyond that before"],
     goals: ["", "1.30"], units: ["MB/s", "MB"], in: .realtime, maximumRounds: 1,
-    measure: { try await exporting($0, megabytes: 1024) },
-    reference: { try await exporting($0, megabytes: 64) }),
+    measure: { try await exportRate($0, megabytes: 1024) },
+    reference: { try await exportRate($0, megabytes: 64) }),
   Row(
     "writes to a database of 1 GB / of 10 MB", goal: "0.83", unit: "writes/s", in: .realtime,
     measure: { try await writesToDatabase($0, megabytes: 1024) },

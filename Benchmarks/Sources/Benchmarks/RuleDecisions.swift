@@ -6,7 +6,7 @@ import NIOConcurrencyHelpers
 import NIOCore
 import SecurityRules
 
-/// Decisions per second on one thread, each about the creation of the documents' usual item.
+/// Decisions per second on one thread, each about the creation of an item with the fields of the benchmark's documents.
 func ruleDecisions(_ rules: BenchmarkRules, _ setting: Setting) throws -> Double {
   let ruleset = try FirestoreRuleset(compiling: rules.text)
   let caller = RuleCaller(uid: "user-1", claims: ["member": .boolean(true)])

@@ -18,7 +18,7 @@ enum RunCleanup {
   static func register(directory: String) { state.withLockedValue { _ = $0.directories.insert(directory) } }
 
   /// While the returned object exists, SIGINT and SIGTERM clean up before they end the process.
-  static func clearOnSignals() -> [any DispatchSourceSignal] {
+  static func cleanUpOnSignals() -> [any DispatchSourceSignal] {
     [SIGINT, SIGTERM].map { number in
       signal(number, SIG_IGN)
       let source = DispatchSource.makeSignalSource(signal: number, queue: .global())

@@ -17,7 +17,7 @@ func startEmpty(_ setting: Setting) async throws -> [Double] {
   // One-time work of the start is complete by then.
   try await Task.sleep(for: .milliseconds(500))
   let idle = try server.residentBytes()
-  try await fill(server, documents: 1000, setting)
+  try await loadDocuments(server, documents: 1000, setting)
   return [time, mebibytes(idle), mebibytes(try server.residentBytes())]
 }
 

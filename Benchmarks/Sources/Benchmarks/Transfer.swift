@@ -4,20 +4,20 @@ import Foundation
 import NIOCore
 
 /// Megabytes per second of an import, and the server's peak memory above the memory before, in megabytes.
-func importing(_ setting: Setting, megabytes: Int) async throws -> [Double] {
+func importRate(_ setting: Setting, megabytes: Int) async throws -> [Double] {
   let directory = try setting.temporaryDirectory()
   defer { try? FileManager.default.removeItem(atPath: directory) }
   let server = try setting.startHearth(["--data", directory], database: true)
   defer { server.stop() }
   let before = try server.residentBytes()
   let start = ContinuousClock.now
-  try await fill(server, megabytes: megabytes, setting)
+  try await importRecords(server, megabytes: megabytes, setting)
   let rate = Double(megabytes) / (ContinuousClock.now - start).seconds
   return [rate, Double(try server.peakBytes() - before) / 1e6]
 }
 
-/// The same for an export.
-func exporting(_ setting: Setting, megabytes: Int) async throws -> [Double] {
+/// Megabytes per second of an export, and the server's peak memory above the memory before, in megabytes.
+func exportRate(_ setting: Setting, megabytes: Int) async throws -> [Double] {
   let directory = try await loadedJSONDirectory(setting, megabytes: megabytes)
   let server = try setting.startHearth(["--data", directory], database: true)
   defer { server.stop() }
@@ -37,11 +37,11 @@ func loadedJSONDirectory(_ setting: Setting, megabytes: Int) async throws -> Str
   try await setting.databases.directory("realtime-\(megabytes)", setting) { directory in
     let server = try setting.startHearth(["--data", directory], database: true)
     defer { server.stop() }
-    try await fill(server, megabytes: megabytes, setting)
+    try await importRecords(server, megabytes: megabytes, setting)
   }
 }
 
-private func fill(_ server: ChildProcess, megabytes: Int, _ setting: Setting) async throws {
+private func importRecords(_ server: ChildProcess, megabytes: Int, _ setting: Setting) async throws {
   let records = JSONRecords(megabytes: megabytes)
   let status = try await HTTPTransfer.put(
     "/data.json?ns=bench&print=silent&writeSizeLimit=unlimited", port: server.port, on: setting.group,

@@ -1,6 +1,6 @@
 // A gRPC client with minimal cost: consecutive unary calls, with HTTP/2 frames written and read by hand. The
-// load generator shares the processors with the server and reduces its throughput. NIOHTTP2's client, with a
-// channel for each call, took a third of the server's processor time.
+// load generator shares the processors with the server, so its own cost reduces the server's throughput. NIOHTTP2's
+// client, which has a channel for each call, took a third as much processor time as the server.
 
 import NIOConcurrencyHelpers
 import NIOCore
@@ -11,7 +11,7 @@ import NIOPosix
 final class UnaryTally: Sendable {
   let done = SharedCounter()
   let failed = SharedCounter()
-  private let first = NIOLockedValueBox("")
+  private let firstFailure = NIOLockedValueBox("")
   private let isStopped = NIOLockedValueBox(false)
   /// The latencies in microseconds; nil if they are not measured.
   private let times: NIOLockedValueBox<[Double]>?
@@ -36,7 +36,7 @@ final class UnaryTally: Sendable {
 
   var measuresLatency: Bool { times != nil }
 
-  var failure: String { first.withLockedValue { $0 } }
+  var failure: String { firstFailure.withLockedValue { $0 } }
   var stopped: Bool { isStopped.withLockedValue { $0 } }
 
   /// No call starts after this time.
@@ -44,7 +44,7 @@ final class UnaryTally: Sendable {
 
   func fail(_ reason: String) {
     failed.add()
-    first.withLockedValue { if $0.isEmpty { $0 = reason } }
+    firstFailure.withLockedValue { if $0.isEmpty { $0 = reason } }
   }
 }
 
@@ -80,7 +80,7 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
   private static let preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
   /// The maximum window, so that responses are never held back.
   private static let window = UInt32(Int32.max)
-  private static let received = 1 << 20
+  private static let windowUpdateBytes = 1 << 20
 
   private enum Kind: UInt8 {
     case data = 0
@@ -100,7 +100,7 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
   private var decoder = HPACKDecoder(allocator: ByteBufferAllocator())
   /// The headers of every call but the first. After the first call they are in the dynamic table.
   private var repeatedHeaders: ByteBuffer?
-  /// The meaning of header blocks that only reference table entries, while the table does not change.
+  /// The status in each header block that only references table entries. Emptied when the table changes.
   private var statusOfBlock: [[UInt8]: String?] = [:]
   private var input = ByteBuffer()
   private var output = ByteBuffer()
@@ -111,7 +111,7 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
   /// The remaining flow-control window for requests.
   private var sendWindow = 65_535
   /// The received bytes that no WINDOW_UPDATE has returned yet.
-  private var unreturned = 0
+  private var unacknowledgedBytes = 0
 
   init(path: String, depth: Int, tally: UnaryTally, body: @escaping @Sendable (Int) -> ByteBuffer) {
     self.path = path
@@ -125,7 +125,7 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
     frame(.settings, stream: 0, length: 6)
     output.writeInteger(UInt16(4))  // SETTINGS_INITIAL_WINDOW_SIZE
     output.writeInteger(Self.window)
-    returnWindow(Int(Self.window) - 65_535)
+    sendWindowUpdate(Int(Self.window) - 65_535)
     do {
       for _ in 0..<depth { try call() }
     } catch {
@@ -170,7 +170,7 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
     output.writeInteger(stream)
   }
 
-  private func returnWindow(_ bytes: Int) {
+  private func sendWindowUpdate(_ bytes: Int) {
     frame(.windowUpdate, stream: 0, length: 4)
     output.writeInteger(UInt32(bytes))
   }
@@ -215,10 +215,10 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
     guard var payload = input.readSlice(length: length) else { return false }
     switch Kind(rawValue: UInt8(truncatingIfNeeded: head)) {
     case .data:
-      unreturned += length
-      if unreturned >= Self.received {
-        returnWindow(unreturned)
-        unreturned = 0
+      unacknowledgedBytes += length
+      if unacknowledgedBytes >= Self.windowUpdateBytes {
+        sendWindowUpdate(unacknowledgedBytes)
+        unacknowledgedBytes = 0
       }
     case .headers:
       guard flags & 0x2C == 0x4 else {
@@ -248,7 +248,7 @@ private final class UnaryLoadHandler: ChannelInboundHandler {
   private func status(in block: inout ByteBuffer) throws -> String? {
     let isRepeated = block.readableBytesView.allSatisfy { $0 >= 0x80 }
     let key = isRepeated ? Array(block.readableBytesView) : []
-    if isRepeated, let known = statusOfBlock[key] { return known }
+    if isRepeated, let cached = statusOfBlock[key] { return cached }
     let headers = try decoder.decodeHeaders(from: &block)
     let status = headers.first(name: "grpc-status").map {
       $0 == "0" ? $0 : "\($0): \(headers.first(name: "grpc-message") ?? "")"

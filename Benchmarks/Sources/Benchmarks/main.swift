@@ -37,7 +37,7 @@ func printTable() async throws -> Bool {
   if arguments.contains("--keep") { setting.databases = LoadedDatabases(keptIn: option("--keep", "kept")) }
   let databases = setting.databases
   defer { databases.removeAll() }
-  let signals = RunCleanup.clearOnSignals()
+  let signals = RunCleanup.cleanUpOnSignals()
   defer { for source in signals { source.cancel() } }
   let rounds = Int(option("--rounds", "5")) ?? 5
   let referenceOnly = arguments.contains("--reference-only")
@@ -51,7 +51,7 @@ func printTable() async throws -> Bool {
   return allSucceeded
 }
 
-// One of this program's own servers ends on signals, although the run that started it handles them.
+// This process may be a bare server that a run has started. The run ignores SIGTERM, and the server would inherit that.
 signal(SIGTERM, SIG_DFL)
 
 do {

@@ -69,11 +69,13 @@ public struct GRPCClientStream: Sendable {
       phase = .streaming
       let isGRPC = status == 200 && GRPCRequestHead.isGRPC(headers)
       if endStream || !isGRPC {
-        trailers = isGRPC || headers.contains(name: "grpc-status") ? headers : Self.plainHTTP(status, headers)
+        trailers =
+          isGRPC || headers.contains(name: "grpc-status")
+          ? headers : Self.trailersForPlainHTTP(status, headers)
         return
       }
       if let encoding = headers.first(name: "grpc-encoding"), encoding != "identity" {
-        trailers = Self.synthetic(
+        trailers = Self.syntheticTrailers(
           GRPCStatus(.internal, "The server answered with the encoding '\(encoding)', which was not offered.")
         )
         return
@@ -88,30 +90,31 @@ public struct GRPCClientStream: Sendable {
   public mutating func receive(data: ByteBuffer, endStream: Bool) {
     guard phase != .ended, trailers == nil else { return }
     guard phase == .streaming else {
-      trailers = Self.synthetic(GRPCStatus(.internal, "The server sent data before its headers."))
+      trailers = Self.syntheticTrailers(GRPCStatus(.internal, "The server sent data before its headers."))
       return
     }
     parser.append(data)
     if endStream {
-      trailers = Self.synthetic(GRPCStatus(.internal, "The server ended the stream without a status."))
+      trailers = Self.syntheticTrailers(
+        GRPCStatus(.internal, "The server ended the stream without a status."))
     }
   }
 
   /// Receives a RST_STREAM frame.
   public mutating func receiveReset(http2Code: UInt32) {
     guard phase != .ended, trailers == nil else { return }
-    trailers = Self.synthetic(
+    trailers = Self.syntheticTrailers(
       GRPCStatus(.init(resetWithHTTP2Code: http2Code), "The stream was reset with HTTP/2 code \(http2Code)."))
   }
 
   /// Records that the connection was lost or could not be made.
   public mutating func receiveConnectionLoss(_ reason: String) {
     guard phase != .ended, trailers == nil else { return }
-    trailers = Self.synthetic(GRPCStatus(.unavailable, reason))
+    trailers = Self.syntheticTrailers(GRPCStatus(.unavailable, reason))
   }
 
-  /// The next event; nil if more input is needed. Messages precede the end that arrived with them. A framing error ends
-  /// the call.
+  /// The next event; nil if more input is needed. Messages that arrived before the end are delivered before
+  /// it. A framing error ends the call.
   public mutating func next() -> Event? {
     guard phase != .ended else { return nil }
     if let head = metadata {
@@ -141,14 +144,14 @@ public struct GRPCClientStream: Sendable {
       .init(rawValue: code), GRPCStatus.percentDecoded(trailers.first(name: "grpc-message") ?? ""))
   }
 
-  private static func plainHTTP(_ status: Int, _ headers: HPACKHeaders) -> HPACKHeaders {
+  private static func trailersForPlainHTTP(_ status: Int, _ headers: HPACKHeaders) -> HPACKHeaders {
     let type = headers.first(name: "content-type") ?? "no content type"
-    return synthetic(
+    return syntheticTrailers(
       GRPCStatus(
-        .init(answeredByHTTPStatus: status), "The server answered HTTP \(status) with \(type), not gRPC."))
+        .init(plainHTTPStatus: status), "The server answered HTTP \(status) with \(type), not gRPC."))
   }
 
-  private static func synthetic(_ status: GRPCStatus) -> HPACKHeaders {
+  private static func syntheticTrailers(_ status: GRPCStatus) -> HPACKHeaders {
     GRPCServerStream.trailers(status)
   }
 }

@@ -8,7 +8,7 @@ public final class GRPCEncodings: Sendable {
   /// No compression.
   public static let identity = GRPCEncodings([])
 
-  static let header = "grpc-accept-encoding"
+  static let acceptEncodingHeader = "grpc-accept-encoding"
 
   let names: [String]
   /// The value of the header `grpc-accept-encoding`.
@@ -21,7 +21,7 @@ public final class GRPCEncodings: Sendable {
     self.names = names
     acceptEncoding = (names + ["identity"]).joined(separator: ",")
     var headers = GRPCServerStream.responseHeaders
-    headers.add(name: Self.header, value: acceptEncoding)
+    headers.add(name: Self.acceptEncodingHeader, value: acceptEncoding)
     responseHeaders = headers
   }
 }

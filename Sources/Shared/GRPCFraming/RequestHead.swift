@@ -98,7 +98,7 @@ public struct GRPCRejection: Error, Sendable, Equatable {
   }
 
   static func http(_ code: Int, _ message: String) -> GRPCRejection {
-    let status = GRPCStatus(.init(answeredByHTTPStatus: code), message)
+    let status = GRPCStatus(.init(plainHTTPStatus: code), message)
     // HTTP/2 requires the pseudo-header to come first.
     var headers: HPACKHeaders = [":status": String(code)]
     for (name, value, _) in GRPCServerStream.trailersOnly(status) where name != ":status" {
@@ -113,7 +113,7 @@ public struct GRPCRejection: Error, Sendable, Equatable {
       .unimplemented,
       "The encoding '\(name.prefix(40))' is not supported; send one of: \(encodings.acceptEncoding).")
     var headers = GRPCServerStream.trailersOnly(status)
-    headers.add(name: GRPCEncodings.header, value: encodings.acceptEncoding)
+    headers.add(name: GRPCEncodings.acceptEncodingHeader, value: encodings.acceptEncoding)
     return GRPCRejection(headers: headers, status: status)
   }
 

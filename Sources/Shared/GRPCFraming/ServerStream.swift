@@ -142,7 +142,7 @@ public struct GRPCServerStream: Sendable {
   private static let okTrailers: HPACKHeaders = ["grpc-status": "0"]
 
   /// The trailers of a call that has sent its response headers. They are smaller than 8 KiB, the header limit of
-  /// clients, and than one frame, since a block of several frames would end the connection.
+  /// clients. They also fit into one HTTP/2 frame, because a header block of several frames would end the connection.
   static func trailers(_ status: GRPCStatus) -> HPACKHeaders {
     if status.code == .ok { return okTrailers }
     var status = status

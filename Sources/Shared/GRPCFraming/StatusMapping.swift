@@ -21,7 +21,7 @@ extension GRPCStatus.Code {
   }
 
   /// The code that a client reports for an HTTP response without `grpc-status`, often from a proxy.
-  public init(answeredByHTTPStatus status: Int) {
+  public init(plainHTTPStatus status: Int) {
     switch status {
     case 400: self = .internal
     case 401: self = .unauthenticated

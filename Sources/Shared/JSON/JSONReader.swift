@@ -3,8 +3,8 @@
 // The caller requests the token that it expects: an object's next key, a number, a string. The reader builds nothing
 // else, so that messages become requests and nodes without an intermediate value.
 //
-// Invariant: `offset <= count`, and every access to a byte is preceded by that check. The accepted part of the text is
-// a prefix of a valid JSON text.
+// Invariant: `offset <= count`, and the reader checks each index against `count` before it reads the byte. The accepted
+// part of the text is a prefix of a valid JSON text.
 //
 // Decision: docs/decisions/0005-own-json-parser.md
 
@@ -52,7 +52,7 @@ public struct JSONReader: ~Copyable {
   @usableFromInline var isFirst = false
 
   /// The base address of an empty text.
-  private static let nothing: StaticString = ""
+  private static let emptyText: StaticString = ""
 
   /// Creates a reader at the start of a text.
   ///
@@ -62,7 +62,7 @@ public struct JSONReader: ~Copyable {
   /// - Throws: ``JSONError/Code/tooLarge`` if the text has more bytes than `limits` allows.
   public init(unsafeBytes bytes: UnsafeRawBufferPointer, limits: JSONLimits = .standard) throws(JSONError) {
     guard bytes.count <= limits.bytes else { throw JSONError(.tooLarge, at: limits.bytes) }
-    self.base = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) ?? Self.nothing.utf8Start
+    self.base = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self) ?? Self.emptyText.utf8Start
     self.count = bytes.count
     self.limits = limits
   }

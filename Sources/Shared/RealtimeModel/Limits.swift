@@ -52,7 +52,7 @@ public struct RealtimeLimits: Sendable, Equatable {
       depth: standard.depth, bytes: max(standard.bytes, restWriteBytes, 2 * socketWriteBytes))
   }
 
-  /// The length to which the successor arithmetic of range bounds pads keys. It differs from ``keyBytes`` because
-  /// Firebase's clients use this length, and the bounds on the wire must be equal.
+  /// The key length from which Firebase's clients compute the next and the previous key for the bounds of a range. It
+  /// differs from ``keyBytes``, but bounds on the wire must equal those of Firebase's clients.
   public static let successorKeyLength = 786
 }

@@ -83,7 +83,7 @@ private final class TwoAddresses: Resolver, Sendable {
     try await server.start()
     let port = await server.port
 
-    setenv(TrustRoots.variable, ours.file, 1)
+    setenv(TrustRoots.variable, ours.certificateFile, 1)
     for host in ["localhost", "127.0.0.1"] {
       let client = encrypted(host, port)
       let received = Recorder<String>()
@@ -103,14 +103,14 @@ private final class TwoAddresses: Resolver, Sendable {
 
     // Two rejected cases: the certificate's authority is not trusted, and the file of trusted authorities is
     // missing.
-    setenv(TrustRoots.variable, theirs.file, 1)
+    setenv(TrustRoots.variable, theirs.certificateFile, 1)
     try await expectUnavailable(encrypted("localhost", port))
     setenv(TrustRoots.variable, "/nowhere/none.pem", 1)
     try await expectUnavailable(encrypted("localhost", port))
     await server.stop()
 
     // A third rejected case: the certificate is trusted, but it is for another host.
-    setenv(TrustRoots.variable, ours.file, 1)
+    setenv(TrustRoots.variable, ours.certificateFile, 1)
     let other = TestServer(tls: try files(["other.example"], []))
     try await other.start()
     try await expectUnavailable(encrypted("localhost", await other.port))

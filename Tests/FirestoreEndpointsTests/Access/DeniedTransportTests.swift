@@ -91,7 +91,7 @@ struct DeniedTransportTests {
         let cause = try await listen.removal(of: id)
         #expect(cause.code == 7 && cause.message == "Missing or insufficient permissions.")
       }
-      #expect(!listen.kinds.contains("add") && listen.filters.isEmpty)
+      #expect(listen.receivedKinds.isEmpty && listen.filters.isEmpty)
       try await listen.call.reset()
       for id in [Self.marker, "missing"] {
         let write = try await port.client.open("Write")

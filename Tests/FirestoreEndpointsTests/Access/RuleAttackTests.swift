@@ -150,7 +150,7 @@ import Testing
           #expect([3, 7].contains(cause.code), "target \(target): \(cause.code) \(cause.message)")
           #expect(!cause.message.contains(Self.marker))
         }
-        #expect(!listen.kinds.contains("add") && listen.filters.isEmpty)
+        #expect(listen.receivedKinds.isEmpty && listen.filters.isEmpty)
         try await listen.call.reset()
       }
     }

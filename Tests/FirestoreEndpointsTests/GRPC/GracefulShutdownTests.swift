@@ -38,13 +38,13 @@ struct GracefulShutdownTests {
 
   /// Expects the first GOAWAY frame and a ping, and returns the ping's data.
   private func expectFirstGoAway(_ client: FrameConnection) async throws -> [UInt8] {
-    #expect(try await client.next() == .goAway(last: FrameConnection.largestStream, code: Code.noError))
+    #expect(try await client.next() == .goAway(last: FrameConnection.largestStreamID, code: Code.noError))
     guard case .ping(let ping, false) = try await client.next() else { throw DeadlinePassed() }
     return ping
   }
 
   private func echo(_ client: FrameConnection, _ stream: Int) async throws {
-    try await client.request(stream, FrameConnection.call("Echo"), [1])
+    try await client.request(stream, FrameConnection.callFields("Echo"), [1])
     #expect(try await client.status(of: stream) == 0)
   }
 
@@ -53,7 +53,7 @@ struct GracefulShutdownTests {
   )
   func callsInFlight() async throws {
     try await drain { _, client in
-      try await client.request(1, FrameConnection.call("Echo"), [1], end: false)
+      try await client.request(1, FrameConnection.callFields("Echo"), [1], end: false)
       try await echo(client, 3)
     } _: { _, client in
       let ping = try await expectFirstGoAway(client)
@@ -70,7 +70,7 @@ struct GracefulShutdownTests {
   @Test("A client that does not acknowledge the ping receives the last GOAWAY after a timeout")
   func unacknowledgedPing() async throws {
     try await drain { _, client in
-      try await client.request(1, FrameConnection.call("Echo"), [1], end: false)
+      try await client.request(1, FrameConnection.callFields("Echo"), [1], end: false)
     } _: { _, client in
       _ = try await expectFirstGoAway(client)
       #expect(try await client.next() == .goAway(last: 1, code: Code.noError))
@@ -83,17 +83,17 @@ struct GracefulShutdownTests {
   @Test("Streams after the last GOAWAY are refused, and their frames are ignored")
   func lateStreams() async throws {
     try await drain { _, client in
-      try await client.request(1, FrameConnection.call("Echo"), [1], end: false)
+      try await client.request(1, FrameConnection.callFields("Echo"), [1], end: false)
     } _: { _, client in
       try await client.acknowledge(try await expectFirstGoAway(client))
       #expect(try await client.next() == .goAway(last: 1, code: Code.noError))
       for stream in [3, 5] {
-        try await client.request(stream, FrameConnection.call("Echo"), [1], end: false)
+        try await client.request(stream, FrameConnection.callFields("Echo"), [1], end: false)
         #expect(try await client.next() == .reset(stream: stream, code: Code.refusedStream))
-        try await client.send(FrameConnection.message(stream, [1], end: true))
+        try await client.send(FrameConnection.messageFrame(stream, [1], end: true))
       }
       // All frames of this stream arrive at once.
-      try await client.request(7, FrameConnection.call("Echo"), [1])
+      try await client.request(7, FrameConnection.callFields("Echo"), [1])
       #expect(try await client.next() == .reset(stream: 7, code: Code.refusedStream))
       try await client.send(FrameConnection.frame(0, 1, 1))
       #expect(try await client.status(of: 1) == 0)
@@ -106,12 +106,12 @@ struct GracefulShutdownTests {
     try await drain { _, client in
       // The response is much larger than the windows.
       try await client.openWindows(0, by: 1 << 20)
-      try await client.request(1, FrameConnection.call("Large"), [])
+      try await client.request(1, FrameConnection.callFields("Large"), [])
       guard case .headers(1, _, false) = try await client.next() else { throw DeadlinePassed() }
     } _: { _, client in
       var bytes = 0
       var frames: [FrameConnection.Frame] = []
-      try await client.request(3, FrameConnection.call("Echo"), [1])
+      try await client.request(3, FrameConnection.callFields("Echo"), [1])
       while true {
         let frame = try await client.next()
         switch frame {
@@ -135,12 +135,12 @@ struct GracefulShutdownTests {
   @Test("Bidirectional streams end with UNAVAILABLE, also streams that begin after the first GOAWAY")
   func bidirectionalStreams() async throws {
     try await drain { _, client in
-      try await client.request(1, FrameConnection.call("Converse"), [1], end: false)
+      try await client.request(1, FrameConnection.callFields("Converse"), [1], end: false)
       _ = try await client.frames { if case .data(1, _, _) = $0 { true } else { false } }
     } _: { _, client in
       let ping = try await expectFirstGoAway(client)
       #expect(try await client.status(of: 1) == 14)
-      try await client.request(3, FrameConnection.call("Converse"), [1], end: false)
+      try await client.request(3, FrameConnection.callFields("Converse"), [1], end: false)
       #expect(try await client.status(of: 3) == 14)
       try await client.acknowledge(ping)
       _ = try await client.frames { if case .goAway(3, Code.noError) = $0 { true } else { false } }

@@ -144,7 +144,7 @@ struct LargeMessageTests {
       let (stream, method) = (2 * index + 1, index.isMultiple(of: 2) ? "Echo" : "Converse")
       var first = [UInt8](repeating: 0, count: bytes)
       first.replaceSubrange(0..<5, with: [0, 2, 0, 0, 0])
-      try await client.send(try client.head(stream, FrameConnection.call(method)))
+      try await client.send(try client.headersFrame(stream, FrameConnection.callFields(method)))
       for chunk in 0..<chunkCount {
         let payload = chunk == 0 ? first : [UInt8](repeating: 0, count: bytes)
         try await client.send(FrameConnection.frame(0, 0, stream, payload))
@@ -153,7 +153,7 @@ struct LargeMessageTests {
       #expect(try await client.status(of: stream) == 3)
       #expect(sent - client.windowUpdateBytes < 1 << 20, "\(stream)")
     }
-    try await client.request(101, FrameConnection.call("Echo"), [1])
+    try await client.request(101, FrameConnection.callFields("Echo"), [1])
     #expect(try await client.status(of: 101) == 0)
     #expect(sent - client.windowUpdateBytes <= 512 << 10, "\(sent) \(client.windowUpdateBytes)")
     await client.close()

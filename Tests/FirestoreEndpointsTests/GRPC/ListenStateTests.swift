@@ -23,7 +23,7 @@ struct ListenStateTests {
   @Test(
     "An expired token gets ADD, RESET, all documents and an existence filter with their names")
   func resumePastWindow() async throws {
-    try await EnginePort.with { port in
+    try await ClockedTestPort.with { port in
       try await port.write((0..<10).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })
       let first = try await ListenClient(port.client)
       try await first.add(2, .collection("c"))
@@ -36,20 +36,20 @@ struct ListenStateTests {
       try await port.advance(minutes: 29)
       let early = try await ListenClient(port.client)
       try await early.add(2, .collection("c"), resuming: token, expected: 10)
-      early.assume(previous.targets[2] ?? [:], for: 2)
+      early.setDocuments(previous.targets[2] ?? [:], for: 2)
       let resumed = try await early.snapshot()
       #expect(resumed.targets[2]?.count == 9 && resumed.targets[2]?["c/d4"] == 44)
-      #expect(!early.kinds.contains("reset") && early.filters.isEmpty)
+      #expect(!early.receivedKinds.contains("reset") && early.filters.isEmpty)
       try await early.call.reset()
 
       for minutes in [2, 120] as [UInt64] {
         try await port.advance(minutes: minutes)
         let late = try await ListenClient(port.client)
         try await late.add(2, .collection("c"), resuming: token, expected: 10)
-        late.assume(previous.targets[2] ?? [:], for: 2)
+        late.setDocuments(previous.targets[2] ?? [:], for: 2)
         let restarted = try await late.snapshot()
         #expect(restarted.targets[2] == resumed.targets[2])
-        #expect(late.kinds.first == "reset")
+        #expect(late.receivedKinds.first == "reset")
         let filter = try #require(late.filters.first)
         #expect(filter.targetID == 2 && filter.count == 9)
         let names = try #require(
@@ -78,9 +78,9 @@ struct ListenStateTests {
       target.readTime = commit.commitTime
       let listen = try await ListenClient(client)
       try await listen.add(target)
-      listen.assume(["c/d0": 0, "c/d1": 1, "c/d2": 2, "c/d3": 3, "c/d4": 4], for: 2)
+      listen.setDocuments(["c/d0": 0, "c/d1": 1, "c/d2": 2, "c/d3": 3, "c/d4": 4], for: 2)
       #expect(try await listen.snapshot().targets[2] == ["c/d0": 0, "c/d2": 22, "c/d3": 3, "c/d4": 4])
-      #expect(listen.kinds.sorted() == ["change", "delete"])
+      #expect(listen.receivedKinds.sorted() == ["change", "delete"])
     }
   }
 
@@ -119,12 +119,12 @@ struct ListenStateTests {
     try await FirestoreTestServer.with(.directory(directory)) { client in
       let listen = try await ListenClient(client)
       try await add(listen, resuming: token)
-      for id in [2, 4, 6] as [Int32] { listen.assume(before.targets[id] ?? [:], for: id) }
+      for id in [2, 4, 6] as [Int32] { listen.setDocuments(before.targets[id] ?? [:], for: id) }
       let all: [String: Int64] = ["c/d0": 0, "c/d1": 1, "c/d2": 2, "c/d9": 9]
       let resumed = try await listen.snapshot { _ in listen.targets.values.allSatisfy(\.isCurrent) }
       #expect(resumed.targets == [2: all, 4: ["c/d2": 2, "c/d9": 9], 6: ["other/o": 1]])
       // Two targets get a change and a delete each; the third gets none.
-      #expect(listen.kinds.sorted() == ["change", "change", "delete", "delete"])
+      #expect(listen.receivedKinds.sorted() == ["change", "change", "delete", "delete"])
       // One more commit to two targets arrives as one snapshot.
       try await client.commit([.set("c/d0", ["n": .int(50)]), .set("other/o", ["n": .int(2)])])
       let next = try await listen.snapshot { $0.targets != resumed.targets }
@@ -140,7 +140,7 @@ struct ListenStateTests {
     "A deletion is sent as document_delete, a document that leaves the query with hidden contents as document_remove"
   )
   func deleteAndRemove() async throws {
-    try await EnginePort.with(policy: SwitchPolicy()) { port in
+    try await ClockedTestPort.with(policy: SwitchPolicy()) { port in
       try await port.write([
         .set("access/open", ["on": .int(1)]), .set("c/a", ["n": .int(1)]), .set("c/b", ["n": .int(1)]),
       ])
@@ -153,11 +153,11 @@ struct ListenStateTests {
         _ = try await listen.snapshot { $0.targets[2]?.count == 2 }
         try await port.write([.delete("c/a")])
         _ = try await listen.snapshot { $0.targets[2]?.count == 1 }
-        #expect(listen.kinds.last == "delete")
+        #expect(listen.receivedKinds.last == "delete")
         // A client under rules does not see the new contents of a document that left the query.
         try await port.write([.set("c/b", ["n": .int(77)])])
         _ = try await listen.snapshot { $0.targets[2]?.isEmpty == true }
-        #expect(listen.kinds.last == "remove")
+        #expect(listen.receivedKinds.last == "remove")
         try await listen.call.reset()
       }
     }
@@ -169,7 +169,7 @@ struct ListenStateTests {
       _ = try await listen.snapshot { $0.targets[2]?.count == 1 }
       try await client.commit([.set("c/b", ["n": .int(77)])])
       #expect(try await listen.snapshot { $0.targets[2]?.isEmpty == true }.targets[2]?.isEmpty == true)
-      #expect(listen.kinds.last == "change")
+      #expect(listen.receivedKinds.last == "change")
     }
   }
 
@@ -177,7 +177,7 @@ struct ListenStateTests {
     "A revoked permission removes its targets with PERMISSION_DENIED; the documents that the rule reads stay hidden"
   )
   func revokedPermission() async throws {
-    try await EnginePort.with(policy: SwitchPolicy()) { port in
+    try await ClockedTestPort.with(policy: SwitchPolicy()) { port in
       try await port.write([.set("access/open", ["on": .int(1)]), .set("c/a", ["n": .int(1)])])
       let listen = try await ListenClient(port.client)
       try await listen.add(2, .collection("c"))
@@ -264,7 +264,7 @@ struct ListenStateTests {
     "Reads at a past time return its state; times before the history are FAILED_PRECONDITION, future times INVALID"
   )
   func pastReads() async throws {
-    try await EnginePort.with { port in
+    try await ClockedTestPort.with { port in
       let first = try await port.write([.set("c/a", ["n": .int(1)]), .set("c/b", ["n": .int(1)])]).commitTime
       try await port.write([.set("c/a", ["n": .int(2)]), .delete("c/b")])
       func values(at time: Time) async throws -> [Int64] {

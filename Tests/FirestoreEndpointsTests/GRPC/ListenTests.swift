@@ -140,15 +140,15 @@ struct ListenTests {
       try await client.commit([.set("c/d3", ["n": .int(33)]), .delete("c/d4"), .set("c/new", ["n": .int(7)])])
       let second = try await ListenClient(client)
       try await second.add(2, .collection("c"), resuming: token, expected: 10)
-      second.assume(previous.targets[2] ?? [:], for: 2)
+      second.setDocuments(previous.targets[2] ?? [:], for: 2)
       let resumed = try await second.snapshot()
       var expected = previous.targets[2] ?? [:]
       expected["c/d3"] = 33
       expected["c/d4"] = nil
       expected["c/new"] = 7
       #expect(resumed.targets[2] == expected)
-      #expect(!second.kinds.contains("reset"))
-      #expect(second.kinds.filter { $0 != "filter" }.count == 3)
+      #expect(!second.receivedKinds.contains("reset"))
+      #expect(second.receivedKinds.filter { $0 != "filter" }.count == 3)
     }
   }
 
@@ -174,8 +174,8 @@ struct ListenTests {
       let listen = try await ListenClient(client)
       try await listen.add(2, .collection("c"), resuming: token, expected: 10)
       try await listen.add(4, documents: ["c/d1"], resuming: token)
-      listen.assume(before.targets[2] ?? [:], for: 2)
-      listen.assume(before.targets[4] ?? [:], for: 4)
+      listen.setDocuments(before.targets[2] ?? [:], for: 2)
+      listen.setDocuments(before.targets[4] ?? [:], for: 4)
       var expected = before.targets[2] ?? [:]
       expected["c/d1"] = 100
       expected["c/d2"] = nil
@@ -195,9 +195,9 @@ struct ListenTests {
       try await client.commit([.set("c/a", ["n": .int(1)])])
       let listen = try await ListenClient(client)
       try await listen.add(2, .collection("c"), resuming: Data([1, 2, 3]))
-      listen.assume(["c/gone": 9], for: 2)
+      listen.setDocuments(["c/gone": 9], for: 2)
       #expect(try await listen.snapshot().targets[2] == ["c/a": 1])
-      #expect(listen.kinds.first == "reset")
+      #expect(listen.receivedKinds.first == "reset")
     }
   }
 

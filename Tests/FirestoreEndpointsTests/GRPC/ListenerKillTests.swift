@@ -125,7 +125,7 @@ struct ListenerKillTests {
           let client = try await ListenClient(connection)
           for (id, query) in queries {
             try await client.add(id, query, resuming: previous[id]?.token)
-            if let last = previous[id] { client.assume(last.documents, for: id) }
+            if let last = previous[id] { client.setDocuments(last.documents, for: id) }
           }
           if !previous.isEmpty { log.withLockedValue { $0.resumes += 1 } }
           while !isDone() {

@@ -35,13 +35,13 @@ struct StreamErrorTests {
 
   /// Begins a bidirectional stream and waits for its response.
   private func openDuplexStream(_ client: FrameConnection, stream: Int) async throws {
-    try await client.request(stream, FrameConnection.call("Converse"), [1], end: false)
+    try await client.request(stream, FrameConnection.callFields("Converse"), [1], end: false)
     _ = try await client.frames { if case .data(stream, _, _) = $0 { true } else { false } }
   }
 
   /// Expects that the stream continues.
   private func expectOpenStream(_ client: FrameConnection, stream: Int) async throws {
-    try await client.send(FrameConnection.message(stream, [7], end: false))
+    try await client.send(FrameConnection.messageFrame(stream, [7], end: false))
     let frames = try await client.frames { if case .data(stream, _, _) = $0 { true } else { false } }
     guard case .data(_, let bytes, false)? = frames.last else {
       Issue.record("the stream ended: \(frames)")
@@ -54,7 +54,7 @@ struct StreamErrorTests {
     case upperCase, connection, encoding, lateMethod, noPath, tooMuchBody, tooLittleBody, noEnd
 
     var fields: [(String, String)] {
-      let call = FrameConnection.call("Echo")
+      let call = FrameConnection.callFields("Echo")
       switch self {
       case .upperCase: return call + [("Upper", "x")]
       case .connection: return call + [("connection", "close")]
@@ -76,8 +76,8 @@ struct StreamErrorTests {
       try await openDuplexStream(client, stream: 1)
       if kind == .noEnd {
         // A second header block without END_STREAM is not a trailer block.
-        let heads = try client.head(3, kind.fields) + client.head(3, [("x", "y")])
-        try await client.send(heads + FrameConnection.message(3, [1], end: true))
+        let heads = try client.headersFrame(3, kind.fields) + client.headersFrame(3, [("x", "y")])
+        try await client.send(heads + FrameConnection.messageFrame(3, [1], end: true))
       } else {
         try await client.request(3, kind.fields, [1])
       }
@@ -85,8 +85,8 @@ struct StreamErrorTests {
       #expect(frames.last == .reset(stream: 3, code: Code.protocolError))
       try await expectOpenStream(client, stream: 1)
       // Frames in flight after the reset are dropped, and the next call is served.
-      try await client.send(FrameConnection.message(3, [2], end: true))
-      try await client.request(5, FrameConnection.call("Echo"), [1])
+      try await client.send(FrameConnection.messageFrame(3, [2], end: true))
+      try await client.request(5, FrameConnection.callFields("Echo"), [1])
       #expect(try await client.status(of: 5) == 0)
     }
   }
@@ -113,8 +113,8 @@ struct StreamErrorTests {
   func priorities(_ kind: Priority) async throws {
     try await withConnection { _, client in
       try await openDuplexStream(client, stream: 1)
-      let head = kind.call(try client.head(3, FrameConnection.call("Echo")))
-      try await client.send(head + FrameConnection.message(3, [1], end: true))
+      let head = kind.call(try client.headersFrame(3, FrameConnection.callFields("Echo")))
+      try await client.send(head + FrameConnection.messageFrame(3, [1], end: true))
       #expect(try await client.status(of: 3) == 0)
       try await expectOpenStream(client, stream: 1)
     }
@@ -124,7 +124,7 @@ struct StreamErrorTests {
   func bodyAfterReset() async throws {
     try await withConnection { _, client in
       try await openDuplexStream(client, stream: 1)
-      let head = try client.head(3, FrameConnection.call("Converse"))
+      let head = try client.headersFrame(3, FrameConnection.callFields("Converse"))
       let (chunkCount, bytes) = (160, 16 << 10)
       let before = client.windowUpdateBytes
       try await client.send(head + FrameConnection.frame(3, 0, 3, [0, 0, 0, 8]))
@@ -134,7 +134,7 @@ struct StreamErrorTests {
       try await expectOpenStream(client, stream: 1)
       let restored = client.windowUpdateBytes - before
       #expect(restored <= chunkCount * bytes && restored > chunkCount * bytes - (64 << 10), "\(restored)")
-      try await client.request(5, FrameConnection.call("Echo"), [1])
+      try await client.request(5, FrameConnection.callFields("Echo"), [1])
       #expect(try await client.status(of: 5) == 0)
     }
   }
@@ -144,11 +144,11 @@ struct StreamErrorTests {
     var limits = PortLimits()
     limits.http2.maximumStreamErrors = 300
     try await withConnection(limits) { _, client in
-      let fields = FrameConnection.call("Echo", [("connection", "close")])
+      let fields = FrameConnection.callFields("Echo", [("connection", "close")])
       // 250 errors are below this test's limit of 300. The connection must not end, although NIOHTTP2 permits fewer
       // glitches by default.
       for index in 0..<250 { try await client.request(1 + 2 * index, fields) }
-      try await client.request(501, FrameConnection.call("Echo"), [1])
+      try await client.request(501, FrameConnection.callFields("Echo"), [1])
       #expect(try await client.status(of: 501) == 0)
       do {
         for index in 0..<100 { try await client.request(503 + 2 * index, fields) }
@@ -166,22 +166,22 @@ struct StreamErrorTests {
     try await withConnection(limits, acknowledgesSettings: acknowledgesSettings) { _, client in
       // The server enforces the limit even before the client acknowledges the settings that contain it.
       for index in 0..<120 {
-        try await client.request(1 + 2 * index, FrameConnection.call("Converse"), [1], end: false)
+        try await client.request(1 + 2 * index, FrameConnection.callFields("Converse"), [1], end: false)
       }
       var responses = 0
       while responses < 120 { if case .data = try await client.next() { responses += 1 } }
       for stream in [241, 243] {
-        try await client.request(stream, FrameConnection.call("Converse"), [1], end: false)
+        try await client.request(stream, FrameConnection.callFields("Converse"), [1], end: false)
         let frames = try await client.frames { if case .reset = $0 { true } else { false } }
         #expect(frames.last == .reset(stream: stream, code: Code.refusedStream))
-        try await client.send(FrameConnection.message(stream, [2], end: true))
+        try await client.send(FrameConnection.messageFrame(stream, [2], end: true))
       }
       try await expectOpenStream(client, stream: 1)
       try await expectOpenStream(client, stream: 239)
       // The end of a stream frees capacity for another.
       try await client.send(FrameConnection.frame(0, 1, 1))
       #expect(try await client.status(of: 1) == 0)
-      try await client.request(245, FrameConnection.call("Echo"), [1])
+      try await client.request(245, FrameConnection.callFields("Echo"), [1])
       #expect(try await client.status(of: 245) == 0)
     }
   }
@@ -200,7 +200,7 @@ struct StreamErrorTests {
     _ client: FrameConnection, _ stream: Int, _ fields: [(String, String)], _ bytes: Int, end: Bool
   ) throws -> [UInt8] {
     let more = (0..<bytes / 1_000).map { ("x-\($0)", String(repeating: "{", count: 1_000)) }
-    var rest = try client.head(stream, fields + more).dropFirst(9)
+    var rest = try client.headersFrame(stream, fields + more).dropFirst(9)
     var frames: [UInt8] = []
     while frames.isEmpty || !rest.isEmpty {
       let chunk = Array(rest.prefix(16 << 10))
@@ -217,11 +217,11 @@ struct StreamErrorTests {
   func largeHeaders(bytes: Int) async throws {
     try await withConnection { _, client in
       try await openDuplexStream(client, stream: 1)
-      let call = FrameConnection.call("Echo", [("x-kept", "in the table")])
+      let call = FrameConnection.callFields("Echo", [("x-kept", "in the table")])
       try await client.send(try largeHead(client, 3, call, bytes, end: false))
       #expect(try await client.status(of: 3) == 8)
       // Frames in flight are dropped.
-      try await client.send(FrameConnection.message(3, [2], end: true))
+      try await client.send(FrameConnection.messageFrame(3, [2], end: true))
       let get = [(":method", "GET"), (":path", "/"), (":scheme", "http"), (":authority", "localhost")]
       for (stream, end) in [(5, true), (7, false)] {
         try await client.send(try largeHead(client, stream, get, bytes, end: end))
@@ -247,7 +247,7 @@ struct StreamErrorTests {
   )
   func hugeHeaders() async throws {
     try await withConnection { _, client in
-      try await client.send(try largeHead(client, 1, FrameConnection.call("Echo"), 400_000, end: true))
+      try await client.send(try largeHead(client, 1, FrameConnection.callFields("Echo"), 400_000, end: true))
       let frames = try await client.frames { _ in false }
       #expect(frames.contains { if case .goAway = $0 { true } else { false } } && frames.last == .closed)
     }
@@ -255,7 +255,7 @@ struct StreamErrorTests {
       // HPACK stores a field of 3,000 bytes in its table. Each of 1,000 references to it takes one byte and
       // expands to 3,000.
       let value = String(repeating: "{", count: 3_000)
-      let head = try client.head(1, FrameConnection.call("Echo", [("x-table", value)]))
+      let head = try client.headersFrame(1, FrameConnection.callFields("Echo", [("x-table", value)]))
       let block = Array(head.dropFirst(9)) + [UInt8](repeating: 0x80 | 62, count: 1_000)
       try await client.send(FrameConnection.frame(1, 5, 1, block))
       let frames = try await client.frames { _ in false }
@@ -269,7 +269,7 @@ struct StreamErrorTests {
     // memory budget.
     for (bytes, missing) in [(200_000, 40_000), (60_000, 1)] {
       try await withConnection(limits) { _, client in
-        let head = try largeHead(client, 1, FrameConnection.call("Echo"), bytes, end: true)
+        let head = try largeHead(client, 1, FrameConnection.callFields("Echo"), bytes, end: true)
         try await client.send(Array(head.dropLast(missing)))
         let frames = try await client.frames { _ in false }
         #expect(frames.contains { if case .goAway(_, Code.enhanceYourCalm) = $0 { true } else { false } })
@@ -341,7 +341,7 @@ struct StreamErrorTests {
     try await withConnection(limits) { _, client in
       do {
         for index in 0..<200 {
-          try await client.request(1 + 2 * index, FrameConnection.call("Converse"), [1], end: false)
+          try await client.request(1 + 2 * index, FrameConnection.callFields("Converse"), [1], end: false)
         }
       } catch {}  // The connection may close while the requests are still being written.
       let frames = try await client.frames { _ in false }
@@ -362,7 +362,7 @@ struct StreamErrorTests {
         try await client.send(bytes)
         let frames = try await client.frames { _ in false }
         #expect(
-          frames == [.goAway(last: FrameConnection.largestStream, code: Code.protocolError), .closed],
+          frames == [.goAway(last: FrameConnection.largestStreamID, code: Code.protocolError), .closed],
           "\(bytes)")
       }
     }

@@ -20,19 +20,19 @@ struct FieldMaskTests {
     "A projection selects the same fields as looking up each path, in any order, with repeats, nested paths and `__name__`"
   )
   func againstNaive() throws {
-    var source = MaskSource(values: RandomValues(seed: 92))
+    var source = MaskSource(generator: RandomValues(seed: 92))
     for _ in 0..<20_000 {
       var fields = source.map()
-      if source.values.below(8) == 0 { fields["__name__"] = ["a": 1] }
+      if source.generator.below(8) == 0 { fields["__name__"] = ["a": 1] }
       var paths: [FieldPath] = []
-      for _ in 0..<source.values.below(9) { paths.append(try source.path(in: [fields])) }
-      if source.values.below(4) == 0 { paths.append(.documentID) }
-      if source.values.below(8) == 0 { paths.append(FieldPath.documentID.appending("a")) }
-      if let path = paths.first, source.values.below(4) == 0 { paths.append(path) }
+      for _ in 0..<source.generator.below(9) { paths.append(try source.path(in: [fields])) }
+      if source.generator.below(4) == 0 { paths.append(.documentID) }
+      if source.generator.below(8) == 0 { paths.append(FieldPath.documentID.appending("a")) }
+      if let path = paths.first, source.generator.below(4) == 0 { paths.append(path) }
       let mask = FieldMask(paths)
       #expect(fields.projected(to: mask) == naive(fields, paths), "\(fields) \(paths)")
       // The mask does not depend on the order of the paths.
-      #expect(mask == FieldMask(paths.shuffled(using: &source.values.random)))
+      #expect(mask == FieldMask(paths.shuffled(using: &source.generator.random)))
       #expect(mask == FieldMask(mask.paths) && mask.paths == mask.paths.sorted())
       for path in mask.paths {
         #expect(paths.contains(path) && !mask.paths.contains { $0 != path && path.hasPrefix($0) })
@@ -73,9 +73,9 @@ struct FieldMaskTests {
   )
   func deepPaths() throws {
     let names = (0..<2_000).map { "b\($0)" }
-    let down = Array(repeating: "a", count: 700)
+    let suffix = Array(repeating: "a", count: 700)
     func paths(_ beginning: [String]) throws -> [FieldPath] {
-      try names.map { try #require(FieldPath(segments: beginning + [$0] + down)) }
+      try names.map { try #require(FieldPath(segments: beginning + [$0] + suffix)) }
     }
     for beginning in [[], ["m", "n"]] {
       let paths = try paths(beginning)
@@ -84,14 +84,14 @@ struct FieldMaskTests {
         let mask = FieldMask(paths)
         #expect(mask.paths == paths.sorted())
         #expect(mask.heldBytes >= 2_000 * 701 * 16 && mask.heldBytes < 2_000 * 750 * 16)
-        let inside = try #require(FieldPath(segments: beginning + ["b77"] + down))
+        let inside = try #require(FieldPath(segments: beginning + ["b77"] + suffix))
         var fields: MapValue = [:]
         fields.set(1, at: inside)
         var kept = fields
         fields.set(2, at: FieldPath(segments: beginning + ["b770", "a", "b"]) ?? inside)
         fields.set(3, at: FieldPath(segments: beginning + ["c"]) ?? inside)
         #expect(fields.projected(to: mask) == kept)
-        kept.set(4, at: FieldPath(segments: beginning + ["b1999"] + down) ?? inside)
+        kept.set(4, at: FieldPath(segments: beginning + ["b1999"] + suffix) ?? inside)
         #expect(kept.projected(to: mask) == kept)
       }
       #expect(time < .seconds(120))

@@ -7,33 +7,33 @@ import Testing
 
 /// Generates maps, and paths that often lead into them.
 struct MaskSource {
-  var values: RandomValues
+  var generator: RandomValues
   // The names are few, so that paths often coincide. Some need quotes, escapes or bytewise comparison.
   let names = ["a", "b", "a.b", "`", "\\", "\\`", "\u{E9}", "e\u{301}", "ab", "😀", " "]
 
   mutating func map(depth: Int = 0) -> MapValue {
     MapValue(
-      (0..<values.below(6)).map { _ in
-        let name = values.pick(names)
-        let isMap = depth < 3 && values.below(3) > 0
-        return (name, isMap ? .map(map(depth: depth + 1)) : values.value(depth: 3))
+      (0..<generator.below(6)).map { _ in
+        let name = generator.pick(names)
+        let isMap = depth < 3 && generator.below(3) > 0
+        return (name, isMap ? .map(map(depth: depth + 1)) : generator.value(depth: 3))
       })
   }
 
   /// A path that often leads into one of the maps. It is formatted and parsed as the text that clients send.
   mutating func path(in maps: [MapValue]) throws -> FieldPath {
     var names: [String] = []
-    var map: MapValue? = values.pick(maps)
+    var map: MapValue? = generator.pick(maps)
     repeat {
-      if let inside = map, !inside.isEmpty, values.below(4) > 0 {
-        let entry = inside.entries[values.below(inside.count)]
+      if let inside = map, !inside.isEmpty, generator.below(4) > 0 {
+        let entry = inside.entries[generator.below(inside.count)]
         names.append(entry.key)
         map = if case .map(let next) = entry.value { next } else { nil }
       } else {
-        names.append(values.pick(self.names))
+        names.append(generator.pick(self.names))
         map = nil
       }
-    } while names.count < 4 && values.below(3) > 0
+    } while names.count < 4 && generator.below(3) > 0
     let path = try #require(FieldPath(segments: names))
     let parsed = try FieldPath(parsing: path.description)
     #expect(parsed == path)
@@ -54,15 +54,15 @@ struct MaskedUpdateTests {
 
   @Test("One pass over sorted paths equals applying each path, in any order and with nested paths")
   func againstNaive() throws {
-    var source = MaskSource(values: RandomValues(seed: 91))
+    var source = MaskSource(generator: RandomValues(seed: 91))
     for _ in 0..<20_000 {
       let fields = source.map()
       let update = source.map()
       var mask: [FieldPath] = []
-      for _ in 0..<source.values.below(7) { mask.append(try source.path(in: [fields, update])) }
+      for _ in 0..<source.generator.below(7) { mask.append(try source.path(in: [fields, update])) }
       #expect(
         fields.merging(update, mask: mask) == naive(fields, update, mask), "\(fields) \(update) \(mask)")
-      let shuffled = mask.shuffled(using: &source.values.random)
+      let shuffled = mask.shuffled(using: &source.generator.random)
       #expect(fields.merging(update, mask: shuffled) == naive(fields, update, mask))
     }
   }

@@ -32,14 +32,14 @@ struct TruncatedEncodingTests {
     return (ties, wrong)
   }
 
-  @Test("The first 1,500 bytes of keys sort as values do, and only keys of at least that length may tie")
+  @Test("The first 1,500 bytes of keys sort as values do; only those of longer keys may be equal")
   func prefixes() {
     let keys = Self.values.map { Array(IndexKeyEncoder.encode($0).prefix(Limits.indexedValueBytes)) }
     let (ties, wrong) = Self.compare(Self.values, keys) { $0.count == Limits.indexedValueBytes }
     #expect(ties > 300 && wrong == 0, "\(ties) ties, \(wrong) wrong")
   }
 
-  @Test("Complete keys of scalars sort as values do, and only truncated keys may tie")
+  @Test("Complete keys of scalars sort as values do; different values have equal keys only if truncated")
   func scalars() {
     let values = Self.values.filter { $0.kind != .array && $0.kind != .map }
     let keys = values.map(IndexKeyEncoder.encode)

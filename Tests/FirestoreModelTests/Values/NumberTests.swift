@@ -1,4 +1,5 @@
-// Tests the order and arithmetic of numbers against a wider format, which represents integers and doubles exactly.
+// Tests the order of numbers against a wider format, which represents integers and doubles exactly. Tests the transforms
+// of numbers and arrays with random operands.
 
 import FirestoreModel
 import RandomModels
@@ -38,7 +39,7 @@ struct NumberTests {
     #expect(Numbers.compare(0.0, -0.0) == .same && Numbers.compare(.nan, -.nan) == .same)
   }
 
-  @Test("Increments agree with wide arithmetic, saturated to 64 bits")
+  @Test("Increments of integers give the sum, or on overflow the nearest 64-bit integer")
   func increments() {
     var source = RandomValues(seed: 82)
     let field = FieldPath(field: "n")
@@ -87,12 +88,12 @@ struct NumberTests {
       #expect(
         FieldTransform(field, .appendMissing(operands)).apply(to: union, requestTime: .epoch).value == union)
       let rest = FieldTransform(field, .removeAll(operands)).apply(to: union, requestTime: .epoch).value
-      guard case .array(let left) = rest else {
+      guard case .array(let remaining) = rest else {
         Issue.record("a difference is no array")
         continue
       }
-      #expect(left.allSatisfy { element in !operands.contains { $0.isQueryEqual(to: element) } })
-      #expect(left.allSatisfy { stored.contains($0) })
+      #expect(remaining.allSatisfy { element in !operands.contains { $0.isQueryEqual(to: element) } })
+      #expect(remaining.allSatisfy { stored.contains($0) })
     }
   }
 }

@@ -247,17 +247,18 @@ struct WriteRuleTests {
   @Test("Timestamps of a write are truncated to microseconds before comparisons with stored values")
   func stored() throws {
     let name = try Self.name()
-    let (fine, cut): (Value, Value) = (
+    let (precise, truncated): (Value, Value) = (
       .timestamp(Timestamp(seconds: 1, nanoseconds: 1_999)),
       .timestamp(Timestamp(seconds: 1, nanoseconds: 1_000))
     )
     let field = FieldPath(field: "t")
     let write = Write(
-      .update(name, fields: ["u": .array([fine])]), mask: [FieldPath(field: "u")],
-      transforms: [FieldTransform(field, .appendMissing([fine, cut]))])
-    let outcome = write.stored.apply(to: ["t": .array([cut])], requestTime: Self.time)
-    #expect(outcome.fields == ["t": .array([cut]), "u": .array([cut])])
-    let remove = Write(.transform(name, [FieldTransform(field, .removeAll([fine]))]))
-    #expect(remove.stored.apply(to: ["t": .array([cut])], requestTime: Self.time).fields == ["t": .array([])])
+      .update(name, fields: ["u": .array([precise])]), mask: [FieldPath(field: "u")],
+      transforms: [FieldTransform(field, .appendMissing([precise, truncated]))])
+    let outcome = write.stored.apply(to: ["t": .array([truncated])], requestTime: Self.time)
+    #expect(outcome.fields == ["t": .array([truncated]), "u": .array([truncated])])
+    let remove = Write(.transform(name, [FieldTransform(field, .removeAll([precise]))]))
+    #expect(
+      remove.stored.apply(to: ["t": .array([truncated])], requestTime: Self.time).fields == ["t": .array([])])
   }
 }

@@ -41,7 +41,7 @@ struct MailTests {
     let relay = try #require(
       SMTPRelay(
         host: host, port: receiver.port, encryption: encryption, credentials: credentials,
-        authorities: isTrusted ? authority.file : nil))
+        authorities: isTrusted ? authority.certificateFile : nil))
     let client = try SMTPClient(relay, group: group, seconds: seconds)
     let result: Result<Void, any Error>
     do { result = .success(try await client.submit(message ?? Self.message())) } catch {
@@ -122,7 +122,7 @@ struct MailTests {
       let relay = try #require(
         SMTPRelay(
           host: host, port: receiver.port, encryption: .startTLS, credentials: Self.account,
-          authorities: authority.file))
+          authorities: authority.certificateFile))
       await #expect(throws: (any Error).self) {
         try await SMTPClient(relay, group: Self.group).submit(Self.message())
       }

@@ -135,21 +135,21 @@ struct PipelineTests {
     #expect(await results(first) == ["written", "41"])
     // The store reads the rows that a batch clears after the batch has executed. This row is unreadable, so
     // the store rejects the removal.
-    engine.state.withLock { $0.unreadable = RowKeys.row(of: "n") }
+    engine.state.withLock { $0.unreadableKeySuffix = RowKeys.row(of: "n") }
     let removal = await start(.write(.set("n", .empty), hash: nil))
     let next = await start(increment)
     let outcomes = await (removal.outcome.value(), next.outcome.value())
-    engine.state.withLock { $0.unreadable = nil }
+    engine.state.withLock { $0.unreadableKeySuffix = nil }
     #expect(throws: StoreError.self) { try outcomes.0.get() }
     await runner.recover([removal, next])
     #expect(await results(removal) == ["unavailable"])
     #expect(await results(next) == ["written"])
     #expect(await results(await start(.get("n", .default))) == ["42"])
     // In one batch the increment writes the row again. The batch clears no row, so the store accepts it.
-    engine.state.withLock { $0.unreadable = RowKeys.row(of: "n") }
+    engine.state.withLock { $0.unreadableKeySuffix = RowKeys.row(of: "n") }
     let both = await start(.write(.set("n", .empty), hash: nil), increment)
     #expect(await results(both) == ["written", "written"])
-    engine.state.withLock { $0.unreadable = nil }
+    engine.state.withLock { $0.unreadableKeySuffix = nil }
     #expect(await results(await start(.get("n", .default))) == ["1"])
   }
 }

@@ -125,14 +125,14 @@ struct CompoundHashTests {
 
   @Test("Applying range merges to one random value gives another, for random ranges", arguments: 0..<30)
   func property(seed: Int) throws {
-    var values = RandomNodes(seed: UInt64(seed))
+    var random = RandomNodes(seed: UInt64(seed))
     for _ in 0..<60 {
-      let client = values.node(depth: 3)
+      let client = random.node(depth: 3)
       var server = client
-      for _ in 0..<values.below(4) { server = server.setting(values.path(), to: values.node(depth: 1)) }
-      if values.below(4) == 0 { server = server.setting(values.path().child(.priority), to: .leaf(.int(7))) }
-      if values.below(10) == 0 { server = values.node(depth: 3) }
-      var cuts = values
+      for _ in 0..<random.below(4) { server = server.setting(random.path(), to: random.node(depth: 1)) }
+      if random.below(4) == 0 { server = server.setting(random.path().child(.priority), to: .leaf(.int(7))) }
+      if random.below(10) == 0 { server = random.node(depth: 3) }
+      var cuts = random
       let hash = CompoundHash(of: client) { _, path in cuts.below(3) == 0 && !path.isPriority }
       if client == server { #expect(server.rangeMerges(against: hash) == []) }
       guard let merges = server.rangeMerges(against: hash) else { continue }
@@ -196,8 +196,8 @@ struct CompoundHashTests {
       #expect(merges?.reduce(client) { $0.applying($1) } ?? server == server)
       #expect(merges != [])
       // Firebase's mobile clients omit such a priority from the hash.
-      let theirs = CompoundHash(of: client.with(priority: nil))
-      let mobileMerges = server.rangeMerges(against: theirs)
+      let peerHash = CompoundHash(of: client.with(priority: nil))
+      let mobileMerges = server.rangeMerges(against: peerHash)
       if server.priority == nil { continue }
       #expect(mobileMerges?.reduce(client) { $0.applying($1) } ?? server == server)
       #expect(mobileMerges != [])
@@ -209,16 +209,16 @@ struct CompoundHashTests {
     let list = Node.object(
       [("-Na", .object([("1", .leaf(.int(1), priority: .number(4)))])), ("-Nb", .leaf(.int(2)))],
       priority: .number(3))
-    let place = Path(keys: Array(repeating: "d", count: depth))
+    let parent = Path(keys: Array(repeating: "d", count: depth))
     func value(_ list: Node, _ text: String) -> Node {
-      let node = Node.empty.setting(place.child("list"), to: list)
+      let node = Node.empty.setting(parent.child("list"), to: list)
       return node.setting("z", to: .leaf(.string(text))).setting(
         "more", to: .leaf(.string(String(repeating: "m", count: 2_000))))
     }
     let client = value(list, "old")
     let server = value(list.with(priority: nil), "new")
-    let theirs = CompoundHash(of: value(list.with(priority: nil), "old")) { _, _ in true }
-    let merges = try #require(server.rangeMerges(against: theirs))
+    let peerHash = CompoundHash(of: value(list.with(priority: nil), "old")) { _, _ in true }
+    let merges = try #require(server.rangeMerges(against: peerHash))
     #expect(merges.reduce(client) { $0.applying($1) } == server)
     #expect(merges.count < 5)
   }

@@ -60,7 +60,8 @@ struct HashPropertyTests {
   }
 
   @Test(
-    "A node's flag is set if and only if the iOS client's variant of the hash may differ", arguments: 0..<10
+    "The two variants of a node's hash differ only if all children of one of its objects have a priority",
+    arguments: 0..<10
   )
   func variants(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed) &+ 500)

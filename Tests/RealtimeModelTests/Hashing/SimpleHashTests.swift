@@ -59,8 +59,8 @@ struct SimpleHashTests {
     #expect(node.setting("a/k1", to: .leaf(.int(1))).matches(hash: same.hash, hashingAtMost: 200) == nil)
     // Here the iOS client's variant of the hash can differ, and it is not cached.
     let both = node.setting("a/p/x", to: .leaf(.int(1), priority: .number(1)))
-    let known = both.hash
-    #expect(both.matches(hash: known, hashingAtMost: 0) == true)
+    let cachedHash = both.hash
+    #expect(both.matches(hash: cachedHash, hashingAtMost: 0) == true)
     #expect(both.matches(hash: "other", hashingAtMost: 10_000) == nil)
     #expect(both.matches(hash: "other", hashingAtMost: 100_000) == false)
     // A leaf has no cached hash, so a long string exceeds the maximum each time.

@@ -14,7 +14,7 @@ struct NodeStreamTests {
   ) throws(RealtimeError) -> Node {
     var reader = NodeStreamReader(at: Path(keys: Array(repeating: "k", count: depthAbove)))
     var rows: [Path: Node] = [:]
-    func take(_ event: NodeStreamReader.Event) {
+    func apply(_ event: NodeStreamReader.Event) {
       switch event {
       case .row(let keys, let leaf): rows[Path(keys: keys)] = leaf
       case .repeated(let keys): rows = rows.filter { !$0.key.keys.starts(with: keys) }
@@ -29,10 +29,10 @@ struct NodeStreamTests {
       let chunk = Array(rest.prefix(1 + random.below(maximumChunk)))
       rest = rest.dropFirst(chunk.count)
       try chunk.withUnsafeBytes { raw in
-        Result { () throws(RealtimeError) in try reader.read(raw, take) }
+        Result { () throws(RealtimeError) in try reader.read(raw, apply) }
       }.get()
     }
-    try reader.finish(take)
+    try reader.finish(apply)
     var node = Node.empty
     // Applies priorities last, because an empty location cannot have one.
     for isPriority in [false, true] {
@@ -45,7 +45,7 @@ struct NodeStreamTests {
   }
 
   /// Returns the JSON of a random object in which names, priorities and nulls repeat.
-  private func repetitive(_ random: inout RandomNodes, depth: Int) -> String {
+  private func repetitiveObject(_ random: inout RandomNodes, depth: Int) -> String {
     let members = (0..<random.below(6)).map { _ -> String in
       let name = ["a", "b", "c", "2", "10"][random.below(5)]
       let value =
@@ -53,7 +53,7 @@ struct NodeStreamTests {
         case 0, 1: "null"
         case 2: "\(random.below(9))"
         case 3: #"{".value":\#(random.below(9)),".priority":1}"#
-        default: repetitive(&random, depth: depth - 1)
+        default: repetitiveObject(&random, depth: depth - 1)
         }
       return random.below(4) == 0 ? #"".priority":\#(random.below(3))"# : "\"\(name)\":\(value)"
     }
@@ -63,7 +63,7 @@ struct NodeStreamTests {
   @Test("Repeated names never leave a stored priority at a location without a value", arguments: 0..<2_000)
   func repetition(seed: Int) throws {
     var random = RandomNodes(seed: UInt64(seed))
-    let text = repetitive(&random, depth: 3)
+    let text = repetitiveObject(&random, depth: 3)
     #expect(
       try read(Array(text.utf8), &random, maximumChunk: 30) == (try Node(json: Array(text.utf8))), "\(text)")
   }
@@ -98,12 +98,12 @@ struct NodeStreamTests {
     var random = RandomNodes(seed: UInt64(seed))
     var text = random.node(depth: 3).json(.export, pretty: seed % 2 == 0)
     for _ in 0..<(1 + random.below(3)) where !text.isEmpty {
-      let place = random.below(text.count)
+      let position = random.below(text.count)
       switch random.below(4) {
-      case 0: text.remove(at: place)
-      case 1: text.insert(Array("{}[]\",:.0-e\\n\u{1}é$#".utf8)[random.below(18)], at: place)
-      case 2: text[place] = UInt8(random.below(256))
-      default: text.append(contentsOf: text[..<place].suffix(5))
+      case 0: text.remove(at: position)
+      case 1: text.insert(Array("{}[]\",:.0-e\\n\u{1}é$#".utf8)[random.below(18)], at: position)
+      case 2: text[position] = UInt8(random.below(256))
+      default: text.append(contentsOf: text[..<position].suffix(5))
       }
     }
     let parsed = try? Node(json: text)
@@ -203,7 +203,7 @@ struct NodeStreamTests {
       try ending.finish { _ in }
       do throws(RealtimeError) {
         try feed(character.utf8)
-        Issue.record("one more was taken")
+        Issue.record("one more character was accepted")
       } catch { #expect(error.message.contains("string longer than 1200 bytes")) }
     }
   }
@@ -216,7 +216,7 @@ struct NodeStreamTests {
       try text.withUnsafeBytes { raw in
         Result { () throws(RealtimeError) in try reader.read(raw) { _ in } }
       }.get()
-      Issue.record("a key of \(text.count - 2) bytes was waited for")
+      Issue.record("a key of \(text.count - 2) bytes was buffered")
     } catch { #expect(error.message.contains("A key may have at most 768 bytes, and this has more.")) }
   }
 

@@ -88,7 +88,7 @@ struct NaiveTree {
 
   /// The keys of the children in a query's result, in order.
   func window(_ query: QuerySpec) -> [String] {
-    func place(_ key: [UInt16]) -> (Int, Double, [UInt16]) {
+    func sortValue(_ key: [UInt16]) -> (Int, Double, [UInt16]) {
       switch query.ordering {
       case .key: return (0, 0, [])
       case .priority:
@@ -110,7 +110,7 @@ struct NaiveTree {
       return text
     }
     func compare(_ key: [UInt16], _ other: QuerySpec.Bound, missing: Int) -> Int {
-      let order = NaiveTree.compare(place(key), bound(other))
+      let order = NaiveTree.compare(sortValue(key), bound(other))
       if order != 0 { return order }
       switch boundKey(other) {
       case "[MIN_NAME]"?: return 1
@@ -120,7 +120,7 @@ struct NaiveTree {
       }
     }
     var keys = Array(children.keys).sorted { a, b in
-      let order = NaiveTree.compare(place(a), place(b))
+      let order = NaiveTree.compare(sortValue(a), sortValue(b))
       return order != 0 ? order < 0 : NaiveTree.compareKeys(a, b) < 0
     }
     if let start = query.start {

@@ -8,16 +8,16 @@ import Testing
 struct NodeDifferentialTests {
   @Test("Random writes give the same value as the naive tree", arguments: 0..<20)
   func writes(seed: Int) {
-    var values = RandomNodes(seed: UInt64(seed))
+    var random = RandomNodes(seed: UInt64(seed))
     var node = Node.empty
     var naive = NaiveTree()
     for _ in 0..<300 {
-      var path = values.path()
-      var value = values.node()
-      if values.below(6) == 0 {
+      var path = random.path()
+      var value = random.node()
+      if random.below(6) == 0 {
         path = path.child(.priority)
-        value = values.below(3) == 0 ? .empty : .leaf(.int(Int64(values.below(4))))
-      } else if values.below(3) == 0 {
+        value = random.below(3) == 0 ? .empty : .leaf(.int(Int64(random.below(4))))
+      } else if random.below(3) == 0 {
         value = .empty
       }
       let before = node
@@ -50,14 +50,14 @@ struct NodeDifferentialTests {
 
   @Test("Queries give the same children as a filter over a full sort", arguments: 0..<20)
   func windows(seed: Int) {
-    var values = RandomNodes(seed: UInt64(1_000 + seed))
+    var random = RandomNodes(seed: UInt64(1_000 + seed))
     for _ in 0..<40 {
       var children: [(ChildKey, Node)] = []
-      for _ in 0..<values.below(14) { children.append((ChildKey(values.key()), values.node())) }
+      for _ in 0..<random.below(14) { children.append((ChildKey(random.key()), random.node())) }
       let node = Node.object(children)
       let naive = NaiveTree(node)
       for _ in 0..<12 {
-        let query = values.query()
+        let query = random.query()
         let expected = naive.window(query)
         if query.showsAll { continue }
         #expect(
@@ -73,15 +73,15 @@ struct NodeDifferentialTests {
 
   @Test("An updated index equals a new index", arguments: 0..<10)
   func index(seed: Int) {
-    var values = RandomNodes(seed: UInt64(2_000 + seed))
+    var random = RandomNodes(seed: UInt64(2_000 + seed))
     var node = Node.empty
-    let ordering = values.ordering()
+    let ordering = random.ordering()
     var index = OrderedIndex(of: node, by: ordering)
     for i in 0..<200 {
-      let key = ChildKey(i % 3 == 0 ? values.key() : "k\(values.below(60))")
-      node = node.settingChild(key, to: values.node())
+      let key = ChildKey(i % 3 == 0 ? random.key() : "k\(random.below(60))")
+      node = node.settingChild(key, to: random.node())
       index.update(to: node, changed: [key])
-      var query = values.query()
+      var query = random.query()
       query.ordering = ordering
       if case .key = ordering { query.start = nil; query.end = nil }
       #expect(index.window(query).content == OrderedIndex(of: node, by: ordering).window(query).content)
@@ -90,13 +90,13 @@ struct NodeDifferentialTests {
 
   @Test("Wide nodes keep their order through thousands of changes", arguments: 0..<4)
   func wideNodes(seed: Int) {
-    var values = RandomNodes(seed: UInt64(3_000 + seed))
+    var random = RandomNodes(seed: UInt64(3_000 + seed))
     var node = Node.empty
     var keys: Set<Int> = []
     var versions: [(Node, Int)] = []
     for i in 0..<3_000 {
-      let key = values.below(seed == 0 ? 300 : 2_000)
-      if values.below(3) == 0 {
+      let key = random.below(seed == 0 ? 300 : 2_000)
+      if random.below(3) == 0 {
         node = node.settingChild(ChildKey("\(key)"), to: .empty)
         keys.remove(key)
       } else {

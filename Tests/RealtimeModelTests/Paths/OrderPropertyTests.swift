@@ -45,10 +45,10 @@ struct OrderPropertyTests {
     var random = RandomNodes(seed: UInt64(seed) &+ 600)
     for _ in 0..<6 {
       let ordering = random.ordering()
-      let places = (0..<20).map { n in
+      let keys = (0..<20).map { n in
         SortKey(of: ChildKey("\(random.key())\(n)"), random.node(depth: 1), in: ordering)
       }
-      #expect(isTotalOrder(places, <, ==), "\(ordering)")
+      #expect(isTotalOrder(keys, <, ==), "\(ordering)")
     }
   }
 }

@@ -29,15 +29,15 @@ struct OrderedIndexTests {
   func firstAndLastValue(ordering: Ordering) throws {
     var node = list(20_000)
     var index = OrderedIndex(of: node, by: ordering)
-    #expect(index.plain == nil && index.sortKeys.isEmpty)
+    #expect(index.unvalued == nil && index.sortKeys.isEmpty)
     for (count, key) in (["k7777", "k3"] as [ChildKey]).enumerated() {
-      let place = Path(keys: [key]).appending(ordering == .priority ? ".priority" : "rank")
-      node = node.setting(place, to: .leaf(.int(Int64(count))))
+      let path = Path(keys: [key]).appending(ordering == .priority ? ".priority" : "rank")
+      node = node.setting(path, to: .leaf(.int(Int64(count))))
       index.update(to: node, changed: [key])
       #expect(index.sortKeys.count == count + 1)
-      let plain = try #require(index.plain)
-      #expect(plain.count == 20_000 - count - 1)
-      #expect(differences(plain, try #require(node.children)) < 200)
+      let unvalued = try #require(index.unvalued)
+      #expect(unvalued.count == 20_000 - count - 1)
+      #expect(differences(unvalued, try #require(node.children)) < 200)
     }
     let last = QuerySpec(ordering: ordering, limit: .last(3))
     #expect(index.window(last).content.childKeys == ["k3", "k7777", "k9999"].sorted())
@@ -45,7 +45,7 @@ struct OrderedIndexTests {
       node = node.settingChild(key, to: .empty)
       index.update(to: node, changed: [key])
     }
-    #expect(index.plain == nil && index.sortKeys.isEmpty)
+    #expect(index.unvalued == nil && index.sortKeys.isEmpty)
     #expect(index.window(last).content == node.window(last))
   }
 
@@ -53,33 +53,33 @@ struct OrderedIndexTests {
     "An updated index equals a new one while some children have a value and others have none",
     arguments: 0..<12)
   func mixedChildren(seed: Int) {
-    var values = RandomNodes(seed: UInt64(5_000 + seed))
+    var random = RandomNodes(seed: UInt64(5_000 + seed))
     let ordering: Ordering = seed % 2 == 0 ? .priority : .child("x")
     var node = Node.empty
     var index = OrderedIndex(of: node, by: ordering)
     for _ in 0..<150 {
       var keys: [ChildKey] = []
-      for _ in 0..<(1 + values.below(3)) {
-        let key = ChildKey("k\(values.below(25))")
-        let rank: Int64? = values.below(3) == 0 ? Int64(values.below(4)) : nil
+      for _ in 0..<(1 + random.below(3)) {
+        let key = ChildKey("k\(random.below(25))")
+        let rank: Int64? = random.below(3) == 0 ? Int64(random.below(4)) : nil
         var child = Node.object([("y", .leaf(.int(1)))])
         if let rank {
           child = child.setting("x", to: .leaf(.int(rank))).with(priority: .number(Double(rank)))
         }
-        node = node.settingChild(key, to: values.below(3) == 0 ? .empty : child)
+        node = node.settingChild(key, to: random.below(3) == 0 ? .empty : child)
         keys.append(key)
       }
       index.update(to: node, changed: keys)
-      var query = values.query()
+      var query = random.query()
       query.ordering = ordering
       let new = OrderedIndex(of: node, by: ordering)
       #expect(index.window(query).content == new.window(query).content)
       #expect(index.window(query).edge == new.window(query).edge)
       for reverse in [false, true] {
         var order: [ChildKey] = []
-        index.forEach(in: QuerySpec(ordering: ordering), reverse: reverse) { place, child in
-          #expect(child == node.child(place.key))
-          order.append(place.key)
+        index.forEach(in: QuerySpec(ordering: ordering), reverse: reverse) { sortKey, child in
+          #expect(child == node.child(sortKey.key))
+          order.append(sortKey.key)
           return true
         }
         let sorted = node.sortedChildren(by: ordering).map(\.key)

@@ -11,8 +11,8 @@ struct QueryWireTests {
 
   @Test("Queries are unchanged after writing and reading their fields", arguments: 0..<200)
   func roundTrip(seed: Int) throws {
-    var values = RandomNodes(seed: UInt64(seed))
-    let query = values.query()
+    var random = RandomNodes(seed: UInt64(seed))
+    let query = random.query()
     let read = try QuerySpec(wireFields: query.wireFields)
     #expect(read == query)
     let names = query.wireFields.map(\.name)

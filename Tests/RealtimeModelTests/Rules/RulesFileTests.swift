@@ -145,29 +145,29 @@ struct RulesFileTests {
   }
 
   /// Returns random rules with few names and few indexes, so that files often agree.
-  private func indexing(_ random: inout SeededGenerator, depth: Int) -> String {
+  private func randomRules(_ random: inout SeededGenerator, depth: Int) -> String {
     var members: [String] = []
     if random.below(3) == 0 { members.append("\".indexOn\":[\"x\",\"y\"]") }
     if random.below(4) == 0 { members.append("\".read\":true") }
     for name in ["a", "b", "$v\(depth)"] where depth > 0 && random.below(2) == 0 {
-      members.append("\"\(name)\":\(indexing(&random, depth: depth - 1))")
+      members.append("\"\(name)\":\(randomRules(&random, depth: depth - 1))")
     }
     return "{\(members.joined(separator: ","))}"
   }
 
-  @Test("Two files have the same indexes if and only if these agree at every location")
+  @Test("`hasSameIndexes` is true if and only if two files have the same indexes at every location")
   func sameIndexes() throws {
     var random = SeededGenerator(seed: 3)
     let names: [ChildKey] = ["a", "b", "other"]
-    var places: [Path] = [.root]
+    var paths: [Path] = [.root]
     for depth in 0..<3 {
-      places += places.filter { $0.count == depth }.flatMap { place in names.map { place.child($0) } }
+      paths += paths.filter { $0.count == depth }.flatMap { path in names.map { path.child($0) } }
     }
     var same = 0
     for round in 0..<3_000 {
-      let texts = (0..<2).map { _ in "{\"rules\":\(indexing(&random, depth: 1 + round % 3))}" }
+      let texts = (0..<2).map { _ in "{\"rules\":\(randomRules(&random, depth: 1 + round % 3))}" }
       let (a, b) = (try read(texts[0]), try read(texts[1]))
-      let expected = places.allSatisfy {
+      let expected = paths.allSatisfy {
         a.hasIndex(on: .child("x"), at: $0) == b.hasIndex(on: .child("x"), at: $0)
       }
       #expect(a.root.hasSameIndexes(as: b.root) == expected, "\(texts)")

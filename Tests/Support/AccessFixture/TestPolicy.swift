@@ -22,7 +22,7 @@ package struct TestPolicy: AccessPolicy {
     return try body(principal, operation, view)
   }
 
-  /// Denies every operation on a collection of the root and below it, and allows all others.
+  /// Denies every operation that touches a root collection or a document below it, and allows all others.
   package static func denying(_ collection: String) -> TestPolicy {
     TestPolicy { _, operation, _ in
       operation.touches(collection) ? .deny(reason: "the collection \(collection)") : .allowed
@@ -31,7 +31,8 @@ package struct TestPolicy: AccessPolicy {
 }
 
 extension FirestoreOperation {
-  /// Whether the operation reads or writes documents of a collection of the root or below it.
+  /// Whether the operation may read or write a document in a root collection or below it. Listings count as touching
+  /// every collection.
   package func touches(_ collection: String) -> Bool {
     func isIn(_ path: ResourcePath) -> Bool { path.segments.first == collection }
     func isIn(_ query: Query) -> Bool {

@@ -31,11 +31,11 @@ struct FirestoreTestPort {
         engine, authentication: .emulator, limits: limits, webChannel: webChannel,
         handlers: [FirestoreEmulator(engine, log: log)], log: log),
       tls: nil, limits: limits, group: MultiThreadedEventLoopGroup.singleton, log: log)
-    let running = FirestoreTestPort(
+    let testPort = FirestoreTestPort(
       engine: engine, port: port, client: try await GRPCTestClient.connect(port: port.port))
     let result: Result<Void, any Error>
-    do { result = .success(try await body(running)) } catch { result = .failure(error) }
-    await running.client.close()
+    do { result = .success(try await body(testPort)) } catch { result = .failure(error) }
+    await testPort.client.close()
     await engine.shutDown()
     await port.drain(grace: .seconds(2))
     try result.get()

@@ -49,14 +49,14 @@ struct FirestoreTestServer {
     _ change: (inout HearthConfiguration) -> Void = { _ in },
     _ body: (GRPCTestClient) async throws -> Void
   ) async throws {
-    let running = try await start(storage, change)
+    let server = try await start(storage, change)
     do {
-      try await body(running.client)
+      try await body(server.client)
     } catch {
-      await running.stop()
+      await server.stop()
       throw error
     }
-    await running.stop()
+    await server.stop()
   }
 
   /// Returns the path of a new directory for one test.

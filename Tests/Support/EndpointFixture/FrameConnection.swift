@@ -28,7 +28,7 @@ final class FrameConnection {
     static let enhanceYourCalm = 11
   }
 
-  static let largestStream = Int(Int32.max)
+  static let largestStreamID = Int(Int32.max)
 
   private let connection: RawConnection
   private var encoder = HPACKEncoder(allocator: ByteBufferAllocator())
@@ -66,30 +66,30 @@ final class FrameConnection {
     return Array(buffer.readableBytesView)
   }
 
-  /// The header fields of a call of the echo service.
-  static func call(_ method: String, _ more: [(String, String)] = []) -> [(String, String)] {
+  /// The header fields of a call to the echo service.
+  static func callFields(_ method: String, _ additional: [(String, String)] = []) -> [(String, String)] {
     [
       (":method", "POST"), (":path", "/\(EchoPort.service)/\(method)"), (":scheme", "http"),
       (":authority", "localhost"), ("content-type", "application/grpc"), ("te", "trailers"),
-    ] + more
+    ] + additional
   }
 
   /// Sends a HEADERS frame, and the message as DATA if there is one.
   func request(
     _ stream: Int, _ fields: [(String, String)], _ message: [UInt8]? = nil, end: Bool = true
   ) async throws {
-    var bytes = try head(stream, fields, end: end && message == nil)
-    if let message { bytes += Self.message(stream, message, end: end) }
+    var bytes = try headersFrame(stream, fields, end: end && message == nil)
+    if let message { bytes += Self.messageFrame(stream, message, end: end) }
     try await send(bytes)
   }
 
-  func head(_ stream: Int, _ fields: [(String, String)], end: Bool = false) throws -> [UInt8] {
+  func headersFrame(_ stream: Int, _ fields: [(String, String)], end: Bool = false) throws -> [UInt8] {
     var block = ByteBuffer()
     try encoder.encode(headers: HPACKHeaders(fields), to: &block)
     return Self.frame(1, end ? 5 : 4, stream, Array(block.readableBytesView))
   }
 
-  static func message(_ stream: Int, _ message: [UInt8], end: Bool) -> [UInt8] {
+  static func messageFrame(_ stream: Int, _ message: [UInt8], end: Bool) -> [UInt8] {
     var framed = ByteBuffer()
     framed.writeGRPCMessage(bytes: message)
     return frame(0, end ? 1 : 0, stream, Array(framed.readableBytesView))

@@ -34,7 +34,7 @@ struct HTTP2Client {
     }
   }
 
-  private final class Parts: ChannelInboundHandler {
+  private final class PartCollector: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart
     let parts: Mailbox<String>
     private var isReset = false
@@ -76,7 +76,7 @@ struct HTTP2Client {
       stream.eventLoop.makeCompletedFuture {
         try stream.pipeline.syncOperations.addHandler(
           HTTP2FramePayloadToHTTP1ClientCodec(httpProtocol: .http))
-        try stream.pipeline.syncOperations.addHandler(Parts(parts))
+        try stream.pipeline.syncOperations.addHandler(PartCollector(parts))
       }
     }.get()
     var headers = headers

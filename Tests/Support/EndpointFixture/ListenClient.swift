@@ -31,8 +31,9 @@ final class ListenClient {
   private(set) var targets: [Int32: Target] = [:]
   private(set) var removed: [Int32: Google_Rpc_Status] = [:]
   private(set) var filters: [Google_Firestore_V1_ExistenceFilter] = []
-  private(set) var kinds: [String] = []
-  /// Whether the client keeps everything that it receives.
+  /// The kinds of the received responses: `change`, `delete`, `remove`, `filter` or `reset`. Others are not recorded.
+  private(set) var receivedKinds: [String] = []
+  /// Whether the client records every received response in ``recorded``.
   var isRecording = false
   /// The recorded responses as JSON.
   private(set) var recorded: [String] = []
@@ -72,8 +73,9 @@ final class ListenClient {
     try await call.send(request)
   }
 
-  /// Sets a target's documents. For a target that resumes from the state that another stream has received.
-  func assume(_ documents: [String: Int64], for id: Int32) {
+  /// Sets the documents of a target that resumes a listen of another stream: the documents that the other stream has
+  /// received.
+  func setDocuments(_ documents: [String: Int64], for id: Int32) {
     targets[id]?.documents = documents
   }
 
@@ -87,7 +89,7 @@ final class ListenClient {
   /// Reads messages up to the next global snapshot.
   func snapshot(within deadline: TimeAmount = .seconds(60)) async throws -> Snapshot {
     while true {
-      if let snapshot = try await step(within: deadline) { return snapshot }
+      if let snapshot = try await receiveResponse(within: deadline) { return snapshot }
     }
   }
 
@@ -101,31 +103,33 @@ final class ListenClient {
 
   /// Reads messages until a target is removed, and returns the cause; its code is 0 without an error.
   func removal(of id: Int32) async throws -> Google_Rpc_Status {
-    while removed[id] == nil { _ = try await step(within: .seconds(60)) }
+    while removed[id] == nil { _ = try await receiveResponse(within: .seconds(60)) }
     return removed.removeValue(forKey: id) ?? .init()
   }
 
-  private func step(within deadline: TimeAmount) async throws -> Snapshot? {
+  private func receiveResponse(within deadline: TimeAmount) async throws -> Snapshot? {
     let response: Google_Firestore_V1_ListenResponse = try await call.message(within: deadline)
     if isRecording { recorded.append(try response.jsonString()) }
     switch response.responseType {
     case .targetChange(let change): return try apply(change)
     case .documentChange(let change):
-      kinds.append("change")
+      receivedKinds.append("change")
       for id in change.targetIds {
         try requireAcknowledged(id)
-        targets[id]?.documents[Self.short(change.document.name)] =
+        targets[id]?.documents[Self.relativePath(change.document.name)] =
           change.document.fields["n"]?.integerValue ?? 0
       }
-      for id in change.removedTargetIds { targets[id]?.documents[Self.short(change.document.name)] = nil }
+      for id in change.removedTargetIds {
+        targets[id]?.documents[Self.relativePath(change.document.name)] = nil
+      }
     case .documentDelete(let delete):
-      kinds.append("delete")
-      for id in delete.removedTargetIds { targets[id]?.documents[Self.short(delete.document)] = nil }
+      receivedKinds.append("delete")
+      for id in delete.removedTargetIds { targets[id]?.documents[Self.relativePath(delete.document)] = nil }
     case .documentRemove(let remove):
-      kinds.append("remove")
-      for id in remove.removedTargetIds { targets[id]?.documents[Self.short(remove.document)] = nil }
+      receivedKinds.append("remove")
+      for id in remove.removedTargetIds { targets[id]?.documents[Self.relativePath(remove.document)] = nil }
     case .filter(let filter):
-      kinds.append("filter")
+      receivedKinds.append("filter")
       filters.append(filter)
     case nil: throw ProtocolViolation(description: "an empty ListenResponse")
     }
@@ -157,7 +161,7 @@ final class ListenClient {
         targets[id]?.resumeToken = change.resumeToken
       }
     case .reset:
-      kinds.append("reset")
+      receivedKinds.append("reset")
       for id in change.targetIds {
         try requireAcknowledged(id)
         targets[id]?.documents = [:]
@@ -165,13 +169,13 @@ final class ListenClient {
       }
     case .noChange:
       guard change.targetIds.isEmpty, change.hasReadTime else { return nil }
-      return try global(change)
+      return try globalSnapshot(change)
     case .UNRECOGNIZED(let kind): throw ProtocolViolation(description: "a target change of kind \(kind)")
     }
     return nil
   }
 
-  private func global(_ change: Google_Firestore_V1_TargetChange) throws -> Snapshot {
+  private func globalSnapshot(_ change: Google_Firestore_V1_TargetChange) throws -> Snapshot {
     for (id, target) in targets where target.isAcknowledged && !target.isCurrent {
       throw ProtocolViolation(description: "a global snapshot while target \(id) is loading")
     }
@@ -193,7 +197,7 @@ final class ListenClient {
     }
   }
 
-  private static func short(_ name: String) -> String {
+  private static func relativePath(_ name: String) -> String {
     String(name.dropFirst(FirestoreTestServer.documents.count + 1))
   }
 }

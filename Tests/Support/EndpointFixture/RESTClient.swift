@@ -59,8 +59,8 @@ enum RESTClient {
 
   /// Parses a response.
   static func parse(_ text: String) throws -> RESTReply {
-    let answer = try RESTAnswer(text)
-    return RESTReply(status: answer.status, headers: answer.headers, body: answer.body)
+    let response = try RESTAnswer(text)
+    return RESTReply(status: response.status, headers: response.headers, body: response.body)
   }
 }
 
@@ -77,10 +77,10 @@ extension FirestoreTestServer {
     _ change: (inout HearthConfiguration) -> Void = { _ in },
     _ body: (FirestoreTestServer) async throws -> Void
   ) async throws {
-    let running = try await start(.ephemeral, change)
+    let server = try await start(.ephemeral, change)
     let result: Result<Void, any Error>
-    do { result = .success(try await body(running)) } catch { result = .failure(error) }
-    await running.stop()
+    do { result = .success(try await body(server)) } catch { result = .failure(error) }
+    await server.stop()
     try result.get()
   }
 }

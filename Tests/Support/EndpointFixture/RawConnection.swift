@@ -13,7 +13,7 @@ final class RawConnection: Sendable {
     case closed
   }
 
-  private static let first = "first"
+  private static let socketMarkerName = "socketMarker"
 
   private let channel: any Channel
   private let mailbox: Mailbox<Event>
@@ -29,7 +29,7 @@ final class RawConnection: Sendable {
     let channel = try await ClientBootstrap(group: group)
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
-          try channel.pipeline.syncOperations.addHandler(SocketMarker(), name: first)
+          try channel.pipeline.syncOperations.addHandler(SocketMarker(), name: socketMarkerName)
           if let tls {
             try channel.pipeline.syncOperations.addHandler(
               NIOSSLClientHandler(context: tls, serverHostname: "localhost"))
@@ -63,12 +63,12 @@ final class RawConnection: Sendable {
   }
 
   /// Half-closes the socket without sending a TLS closing alert.
-  func cutSending() async throws {
+  func halfCloseSocket() async throws {
     let channel = channel
     try await channel.eventLoop.submit {
       let promise = channel.eventLoop.makePromise(of: Void.self)
-      let first = try channel.pipeline.syncOperations.context(name: Self.first)
-      first.close(mode: .output, promise: promise)
+      let socketContext = try channel.pipeline.syncOperations.context(name: Self.socketMarkerName)
+      socketContext.close(mode: .output, promise: promise)
       return promise.futureResult
     }.get().get()
   }

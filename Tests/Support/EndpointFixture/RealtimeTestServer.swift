@@ -173,7 +173,7 @@ final class RawClient {
 
   /// Waits for more bytes. Returns false at the end of the connection. If nothing arrives within a minute, closes the
   /// connection, so that a server that does not end it fails the test.
-  private func more() async -> Bool {
+  private func readMore() async -> Bool {
     let deadline = channel.eventLoop.scheduleTask(in: .seconds(60)) { [channel] in
       channel.close(promise: nil)
     }
@@ -189,7 +189,7 @@ final class RawClient {
   /// Reads exactly `count` bytes.
   func read(_ count: Int) async throws -> [UInt8] {
     while received.count < count {
-      guard await more() else { throw Failure.closed }
+      guard await readMore() else { throw Failure.closed }
     }
     defer { received.removeFirst(count) }
     return Array(received[..<count])
@@ -207,13 +207,13 @@ final class RawClient {
         }
         from = received.count - end.count
       }
-      guard await more() else { throw Failure.closed }
+      guard await readMore() else { throw Failure.closed }
     }
   }
 
   /// Reads until the server closes the connection.
   func readToEnd() async -> [UInt8] {
-    while await more() {}
+    while await readMore() {}
     return received
   }
 }

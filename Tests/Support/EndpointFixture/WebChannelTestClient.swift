@@ -171,7 +171,7 @@ final class BackChannel {
     }
     if head == nil { readHead() }
     guard let head else { return }
-    if head.headers["transfer-encoding"] == "chunked" { readChunks() } else { readCounted(head.headers) }
+    if head.headers["transfer-encoding"] == "chunked" { readChunks() } else { readSizedBody(head.headers) }
   }
 
   private func readHead() {
@@ -187,7 +187,7 @@ final class BackChannel {
     head = (Int(lines.first?.split(separator: " ").dropFirst().first ?? "") ?? 0, headers)
   }
 
-  private func readCounted(_ headers: [String: String]) {
+  private func readSizedBody(_ headers: [String: String]) {
     let length = Int(headers["content-length"] ?? "") ?? 0
     body.writeImmutableBuffer(bytes)
     bytes.clear()

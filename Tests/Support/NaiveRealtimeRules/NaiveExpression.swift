@@ -12,7 +12,9 @@ struct NaiveFailure: Error {}
 struct NaiveExpression {
   let auth: NaiveValue
   let now: Double
+  /// The complete database before the operation.
   let before: PlainTree
+  /// The complete database after the operation.
   let after: PlainTree
   /// The location of the rule.
   let location: [Units]
@@ -100,7 +102,7 @@ struct NaiveExpression {
       }
     case .add:
       if case .scalar(.number(let x)) = left, case .scalar(.number(let y)) = right { return .number(x + y) }
-      return .string(try part(left) + part(right))
+      return .string(try concatenationText(left) + concatenationText(right))
     case .subtract: return .number(try number(left) - number(right))
     case .multiply: return .number(try number(left) * number(right))
     case .divide:
@@ -111,7 +113,7 @@ struct NaiveExpression {
   }
 
   /// An operand of `+` as text.
-  private func part(_ value: NaiveValue) throws -> Units {
+  private func concatenationText(_ value: NaiveValue) throws -> Units {
     if case .scalar(.number(let number)) = value { return Units(NaiveValue.text(number).utf16) }
     return try string(value)
   }
@@ -147,7 +149,7 @@ struct NaiveExpression {
       }
       return .string(result + text[start...])
     case "toLowerCase":
-      // The final sigma of JavaScript, for words of Greek letters.
+      // Like JavaScript, writes a final sigma (ς) where Σ ends a word of Greek letters.
       let lower = Units(String(decoding: text, as: UTF16.self).lowercased().utf16)
       let greek: ClosedRange<UInt16> = 0x0391...0x03C9
       return .string(

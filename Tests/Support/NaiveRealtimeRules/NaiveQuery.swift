@@ -13,7 +13,7 @@ package struct NaiveQuery: Sendable {
   package var first: Int?
   package var last: Int?
 
-  /// The query without an order, bounds and a limit.
+  /// Creates a query without an order, bounds or a limit.
   package init() {}
 
   /// The members of `query` in rules.
@@ -22,7 +22,7 @@ package struct NaiveQuery: Sendable {
       json.flatMap(PlainTree.Scalar.init).map { .scalar($0) } ?? .null
     }
     func count(_ count: Int?) -> NaiveValue { count.map { .number(Double($0)) } ?? .null }
-    // Bounds without an order are priorities.
+    // A query with bounds but without an order is ordered by priority.
     let isUnordered = order == nil && start == nil && end == nil && equal == nil
     let child = order.flatMap { $0.hasPrefix("$") ? nil : $0 }
     return [

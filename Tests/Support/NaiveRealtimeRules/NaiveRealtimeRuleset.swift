@@ -62,8 +62,8 @@ package struct NaiveRealtimeRuleset {
   package func allowsRead(
     _ path: [Units], _ query: NaiveQuery, _ caller: Caller, _ tree: PlainTree
   ) -> Bool {
-    let state = State(caller: caller, before: tree, after: tree, query: query.members)
-    return onTheWay(to: Self.dataPath(path)).contains { state.isTrue(".read", $0) }
+    let context = OperationContext(caller: caller, before: tree, after: tree, query: query.members)
+    return ruledLocations(to: Self.dataPath(path)).contains { context.isTrue(".read", $0) }
   }
 
   /// Whether some values may be written as one operation.
@@ -74,23 +74,24 @@ package struct NaiveRealtimeRuleset {
   package func allowsWrite(
     _ paths: [[Units]], _ caller: Caller, from before: PlainTree, to after: PlainTree
   ) -> Bool {
-    let state = State(caller: caller, before: before, after: after, query: [:])
-    // A priority that is written to a missing location changes nothing.
+    let context = OperationContext(caller: caller, before: before, after: after, query: [:])
+    // A priority that is written to a missing location changes nothing, so no `.validate` rule applies to it.
     let validated = paths.filter { Self.dataPath($0) == $0 || !after.descendant(Self.dataPath($0)).isEmpty }
       .map(Self.dataPath)
     let paths = paths.map(Self.dataPath)
     let isPermitted = paths.allSatisfy { path in
-      onTheWay(to: path).contains { state.isTrue(".write", $0) }
+      ruledLocations(to: path).contains { context.isTrue(".write", $0) }
     }
     return isPermitted
       && validated.allSatisfy { path in
-        let way = onTheWay(to: path)
-        guard way.allSatisfy(state.isValid) else { return false }
-        guard let last = way.last, last.path.count == path.count else { return true }
-        return isValidBelow(last, state)
+        let locations = ruledLocations(to: path)
+        guard locations.allSatisfy(context.isValid) else { return false }
+        guard let last = locations.last, last.path.count == path.count else { return true }
+        return isValidBelow(last, context)
       }
   }
 
+  /// The location of a value whose `.priority` is written; other paths unchanged.
   private static func dataPath(_ path: [Units]) -> [Units] {
     path.last == Units(".priority".utf16) ? Array(path.dropLast()) : path
   }
@@ -112,7 +113,7 @@ package struct NaiveRealtimeRuleset {
   }
 
   /// The locations with rules from the root down to a path.
-  private func onTheWay(to path: [Units]) -> [RuledLocation] {
+  private func ruledLocations(to path: [Units]) -> [RuledLocation] {
     var locations = [RuledLocation(rules: root, path: [], captures: [:])]
     for key in path {
       guard let next = locations[locations.count - 1].child(key) else { break }
@@ -121,15 +122,15 @@ package struct NaiveRealtimeRuleset {
     return locations
   }
 
-  private func isValidBelow(_ location: RuledLocation, _ state: State) -> Bool {
-    state.after.descendant(location.path).children.keys.allSatisfy { key in
+  private func isValidBelow(_ location: RuledLocation, _ context: OperationContext) -> Bool {
+    context.after.descendant(location.path).children.keys.allSatisfy { key in
       guard let child = location.child(key) else { return true }
-      return state.isValid(child) && isValidBelow(child, state)
+      return context.isValid(child) && isValidBelow(child, context)
     }
   }
 
   /// The trees and variables of one operation.
-  private struct State {
+  private struct OperationContext {
     let caller: Caller
     let before: PlainTree
     let after: PlainTree

@@ -39,7 +39,7 @@ package struct PlainTree: Equatable, Sendable {
     }
   }
 
-  /// The value below a path; an empty tree if there is none.
+  /// The value at a path; an empty tree if there is none.
   package func descendant(_ path: [Units]) -> PlainTree {
     path.reduce(self) { $0.children[$1] ?? PlainTree() }
   }

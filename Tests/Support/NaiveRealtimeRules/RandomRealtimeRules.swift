@@ -143,10 +143,12 @@ package struct RandomRealtimeRules {
     case 5: return "\(snapshot(next, scope)).exists()"
     case 6: return "\(snapshot(next, scope)).hasChild(\(text(next, scope)))"
     case 7: return "\(snapshot(next, scope)).hasChildren()"
-    case 8: return "\(snapshot(next, scope)).hasChildren([\(text(next, scope)), \(open(next, scope))])"
+    case 8:
+      return "\(snapshot(next, scope)).hasChildren([\(text(next, scope)), \(dynamicallyTyped(next, scope))])"
     case 9: return "\(snapshot(next, scope)).\(pick(["isNumber", "isString", "isBoolean"]))()"
-    case 10: return "\(open(next, scope)) \(pick(["==", "!=", "===", "!=="])) \(operand(next, scope))"
-    case 11: return "\(open(next, scope)) \(pick(["<", "<=", ">", ">="])) \(operand(next, scope))"
+    case 10:
+      return "\(dynamicallyTyped(next, scope)) \(pick(["==", "!=", "===", "!=="])) \(operand(next, scope))"
+    case 11: return "\(dynamicallyTyped(next, scope)) \(pick(["<", "<=", ">", ">="])) \(operand(next, scope))"
     case 12:
       let method = pick(["contains", "beginsWith", "endsWith"])
       return "\(textOperand(next, scope)).\(method)(\(text(next, scope)))"
@@ -171,7 +173,7 @@ package struct RandomRealtimeRules {
     switch below(6) {
     case 0: return "\(snapshot(depth - 1, scope)).parent()"
     case 1, 2: return "\(snapshot(depth - 1, scope)).child(\(text(depth - 1, scope)))"
-    case 3: return "\(snapshot(depth - 1, scope)).child(\(open(0, scope)))"
+    case 3: return "\(snapshot(depth - 1, scope)).child(\(dynamicallyTyped(0, scope)))"
     default: return base
     }
   }
@@ -193,7 +195,7 @@ package struct RandomRealtimeRules {
   }
 
   /// An expression whose type is known only when it is evaluated.
-  private mutating func open(_ depth: Int, _ scope: Scope) -> String {
+  private mutating func dynamicallyTyped(_ depth: Int, _ scope: Scope) -> String {
     switch below(6) {
     case 0: pick(["auth.uid", "auth.provider", "auth.token.role", "auth.token.n", "auth.token.groups.a"])
     case 1:
@@ -209,10 +211,10 @@ package struct RandomRealtimeRules {
     case 0: "'\(pick(["a", "b", "é", "u1"]))'"
     case 1: pick(["0", "1", "10", ".5", "1e21"])
     case 2 where depth > 0:
-      "(\(open(depth - 1, scope)) \(pick(["-", "*", "/", "%"])) \(pick(["0", "1", "3", "10"])))"
-    case 3 where depth > 0: "(-\(open(depth - 1, scope)))"
+      "(\(dynamicallyTyped(depth - 1, scope)) \(pick(["-", "*", "/", "%"])) \(pick(["0", "1", "3", "10"])))"
+    case 3 where depth > 0: "(-\(dynamicallyTyped(depth - 1, scope)))"
     case 4: "\(pick(["auth.uid", "data.val()"])).length"
-    default: open(depth, scope)
+    default: dynamicallyTyped(depth, scope)
     }
   }
 }

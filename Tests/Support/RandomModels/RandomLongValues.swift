@@ -1,5 +1,6 @@
 // Generates random long values, whose length is near 1,500 bytes. Index entries truncate text at that length. Many
-// pairs are equal in their first 1,500 bytes and differ after them, in the same text or in a later element.
+// pairs of values have texts that are equal in the first 1,500 bytes. They differ only in the rest of the text, or in a
+// later element of the array or map.
 
 package import FirestoreModel
 
@@ -7,7 +8,8 @@ extension RandomValues {
   /// Returns text, bytes, or an array or map that holds them.
   /// - Parameters:
   ///   - isElement: whether the value is in an array, and therefore not an array.
-  ///   - isWide: whether the encoding of a scalar may be longer than that of truncated letters.
+  ///   - isWide: whether a scalar may take more bytes in an index key than 1,500 letters do: text of NUL characters, which
+  ///     are escaped, long references and long vectors.
   package mutating func longValue(depth: Int = 0, isElement: Bool = false, isWide: Bool) -> Value {
     let kinds = depth < 3 ? (isElement ? 7 : 10) : 4
     switch below(kinds) {

@@ -22,7 +22,7 @@ package struct CertificateAuthority {
   private let directory: URL
 
   /// The authority's own certificate as PEM, which clients must trust.
-  package var file: String { directory.appendingPathComponent("authority.pem").path }
+  package var certificateFile: String { directory.appendingPathComponent("authority.pem").path }
 
   /// Makes an authority with a new key, valid for a day.
   package init() throws {
@@ -59,8 +59,8 @@ package struct CertificateAuthority {
       "-CAcreateserial", "-extfile", "\(id).ext", "-out", "\(id).pem",
     ])
     let chain = directory.appendingPathComponent("\(id).pem")
-    let own = try Data(contentsOf: chain)
-    try (own + Data(contentsOf: URL(fileURLWithPath: file))).write(to: chain)
+    let serverCertificate = try Data(contentsOf: chain)
+    try (serverCertificate + Data(contentsOf: URL(fileURLWithPath: certificateFile))).write(to: chain)
     return Files(certificate: chain.path, key: directory.appendingPathComponent("\(id).key").path)
   }
 

@@ -17,7 +17,7 @@ package final class Relay: Sendable {
     var traffic = Traffic()
     var isHolding = false
     var isRefusing = false
-    var connections: [ObjectIdentifier: Side] = [:]
+    var connections: [ObjectIdentifier: Direction] = [:]
   }
 
   private let state = NIOLockedValueBox(State())
@@ -60,21 +60,21 @@ package final class Relay: Sendable {
 
   /// Relays the bytes held back, and all later bytes.
   package func release() {
-    let sides = state.withLockedValue { state in
+    let directions = state.withLockedValue { state in
       state.isHolding = false
       return Array(state.connections.values)
     }
-    for side in sides { side.release() }
+    for direction in directions { direction.release() }
   }
 
   /// Closes every connection. With `refusing`, new connections are closed immediately until ``accept()`` is
   /// called.
   package func cut(refusing: Bool = false) {
-    let sides = state.withLockedValue { state in
+    let directions = state.withLockedValue { state in
       state.isRefusing = refusing
       return Array(state.connections.values)
     }
-    for side in sides { side.close() }
+    for direction in directions { direction.close() }
   }
 
   /// Accepts connections again.
@@ -93,8 +93,8 @@ package final class Relay: Sendable {
       .channelOption(.autoRead, value: false)
       .connect(host: "127.0.0.1", port: target.withLockedValue { $0 })
       .flatMapThrowing { server in
-        let fromServer = Side(to: client, relay: self, isFromServer: true)
-        let fromClient = Side(to: server, relay: self, isFromServer: false)
+        let fromServer = Direction(to: client, relay: self, isFromServer: true)
+        let fromClient = Direction(to: server, relay: self, isFromServer: false)
         try server.pipeline.syncOperations.addHandler(fromServer.handler)
         try client.pipeline.syncOperations.addHandler(fromClient.handler)
         let id = ObjectIdentifier(fromServer)
@@ -109,7 +109,7 @@ package final class Relay: Sendable {
   }
 
   /// Returns whether bytes may be relayed now, and counts them if they may.
-  fileprivate func mayPass(_ bytes: Int, isFromServer: Bool) -> Bool {
+  fileprivate func admit(_ bytes: Int, isFromServer: Bool) -> Bool {
     state.withLockedValue { state in
       if isFromServer, state.isHolding { return false }
       if isFromServer { state.traffic.toClients += bytes } else { state.traffic.toServer += bytes }
@@ -119,7 +119,7 @@ package final class Relay: Sendable {
 }
 
 /// One direction of a relayed connection.
-private final class Side: Sendable {
+private final class Direction: Sendable {
   private let destination: any Channel
   private let relay: Relay
   private let isFromServer: Bool
@@ -143,7 +143,7 @@ private final class Side: Sendable {
     destination.eventLoop.execute { [self] in
       while true {
         let next = held.withLockedValue { $0.first }
-        guard let next, relay.mayPass(next.readableBytes, isFromServer: isFromServer) else { return }
+        guard let next, relay.admit(next.readableBytes, isFromServer: isFromServer) else { return }
         held.withLockedValue { _ = $0.removeFirst() }
         destination.writeAndFlush(next, promise: nil)
       }
@@ -154,10 +154,12 @@ private final class Side: Sendable {
 
   private final class Receiver: ChannelInboundHandler, Sendable {
     typealias InboundIn = ByteBuffer
-    private let side: Side
+    private let direction: Direction
 
-    init(_ side: Side) { self.side = side }
+    init(_ direction: Direction) { self.direction = direction }
 
-    func channelRead(context: ChannelHandlerContext, data: NIOAny) { side.receive(unwrapInboundIn(data)) }
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+      direction.receive(unwrapInboundIn(data))
+    }
   }
 }

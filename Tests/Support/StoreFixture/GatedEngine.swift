@@ -14,8 +14,8 @@ package final class GatedEngine: StorageEngine {
     package var commits = 0
     /// The error of commits that pass the gate.
     var failure: StoreError?
-    /// If set, reads of single rows fail whose key ends with these bytes.
-    package var unreadable: [UInt8]?
+    /// If set, reads of single rows fail if their key ends with these bytes.
+    package var unreadableKeySuffix: [UInt8]?
   }
 
   private let engine = MemoryEngine()
@@ -78,8 +78,9 @@ package final class GatedEngine: StorageEngine {
     func get(
       _ key: UnsafeRawBufferPointer, _ tier: ReadTier, _ body: (UnsafeRawBufferPointer) -> Void
     ) throws -> Bool {
-      let unreadable = engine.state.withLock { $0.unreadable }
-      if let unreadable, key.count >= unreadable.count, key.suffix(unreadable.count).elementsEqual(unreadable)
+      let unreadableKeySuffix = engine.state.withLock { $0.unreadableKeySuffix }
+      if let unreadableKeySuffix, key.count >= unreadableKeySuffix.count,
+        key.suffix(unreadableKeySuffix.count).elementsEqual(unreadableKeySuffix)
       {
         throw StoreError(.corrupted, "a row cannot be read")
       }

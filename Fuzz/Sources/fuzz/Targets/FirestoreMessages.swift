@@ -110,13 +110,13 @@ private struct FuzzedEngine {
     case .connect(.watch, let number): engine.watchStreamOpened(number)
     case .connect(.write, let number): engine.writeStreamOpened(number)
     case .startTimer(.backoff(let kind), seconds: _): engine.timerFired(.backoff(kind))
-    case .snapshot(let id, let snapshot): try take(snapshot, for: id)
+    case .snapshot(let id, let snapshot): try applySnapshot(snapshot, for: id)
     case .failure(let id, _): mirrors[id] = nil
     case .startTimer, .stopTimer, .inSync, .completed, .disconnect, .send, .renewToken, .warn: break
     }
   }
 
-  private mutating func take(_ snapshot: ViewSnapshot, for id: ListenerID) throws {
+  private mutating func applySnapshot(_ snapshot: ViewSnapshot, for id: ListenerID) throws {
     guard var mirror = mirrors[id] else {
       throw PropertyFailure(description: "a listener received a snapshot after its error")
     }

@@ -8,7 +8,7 @@ import NIOCore
 func fuzzInflation(_ input: UnsafeRawBufferPointer) throws {
   let compressed = ByteBuffer(bytes: input)
   for algorithm in [CompressionAlgorithm.gzip, .deflate] {
-    // More than is decompressed on an event loop.
+    // More bytes than an event loop decompresses.
     let maximumBytes = 1 << 18
     let complete = outcome { () throws(Decompression.Failure) in
       try Decompression.decompress(compressed, algorithm, limit: maximumBytes)

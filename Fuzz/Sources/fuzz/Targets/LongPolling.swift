@@ -19,7 +19,7 @@ func fuzzLongPolling(_ input: UnsafeRawBufferPointer) throws {
 
   let (inOrder, fault) = try assemble(segments)
   let (reversed, otherFault) = try assemble(segments.reversed() + segments)
-  // Early chunks use buffer space, which may end a connection whose chunks arrive in order.
+  // A chunk that arrives early takes buffer space. One order may exceed the buffer although the other does not.
   if fault == .tooFarAhead || otherFault == .tooFarAhead { return }
   try require(fault == otherFault, "the order of pieces changes \(String(describing: fault))")
   // A fault discards the messages that its call had completed.
@@ -36,7 +36,7 @@ private func assemble(
     do throws(SegmentAssembler.Fault) {
       messages += try assembler.receive(segment)
     } catch { return (messages, error) }
-    // A message's string uses four bytes for three, and at least as many as are kept of an oversized message.
+    // The base64 of a message takes four bytes for three. Of an oversized message, the first 4,096 bytes are kept.
     try require(
       assembler.heldBytes <= bytes + window * 256 + max(4096, bytes / 3 * 4 + 4), "too much is kept")
   }

@@ -17,7 +17,7 @@ func fuzzNodeStream(_ input: UnsafeRawBufferPointer) throws {
   }
   var reader = NodeStreamReader()
   var node = Node.empty
-  func take(_ event: NodeStreamReader.Event) {
+  func apply(_ event: NodeStreamReader.Event) {
     switch event {
     case .row(let keys, let leaf): node = node.setting(Path(keys: keys), to: leaf)
     case .repeated(let keys): node = node.setting(Path(keys: keys), to: .empty)
@@ -30,10 +30,10 @@ func fuzzNodeStream(_ input: UnsafeRawBufferPointer) throws {
       let piece = Array(rest.prefix(Int(first) + 1))
       rest = rest.dropFirst(piece.count)
       try piece.withUnsafeBytes { raw in
-        Result { () throws(RealtimeError) in try reader.read(raw, take) }
+        Result { () throws(RealtimeError) in try reader.read(raw, apply) }
       }.get()
     }
-    try reader.finish(take)
+    try reader.finish(apply)
   } catch {
     if error.message.contains("levels deep") { return }
     try require(complete == nil, "rejected in chunks, accepted as a complete document: \(error)")

@@ -1,4 +1,4 @@
-// Fuzz target: Firestore's requests. Our codec accepts only input that the generated code accepts, and writes
+// Fuzz target: Firestore's requests. Hearth's codec accepts only input that the generated code accepts, and writes
 // it again as the same message. A decoded request can be validated, matched and applied.
 
 import FirestoreModel
@@ -20,7 +20,7 @@ func fuzzProtobuf(_ input: UnsafeRawBufferPointer) throws {
     _ = try? DocumentValidation.validate(document.fields, of: document.name)
   }
   if let request = try? CommitRequest(decoding: input) {
-    // The generated code may still reject the input: it also reads fields that our codec skips.
+    // The generated code may still reject the input: it also reads fields that Hearth's codec skips.
     for write in request.writes where (try? write.validate(in: write.document.database)) != nil {
       _ = write.apply(to: ["a": 1], requestTime: .epoch)
     }

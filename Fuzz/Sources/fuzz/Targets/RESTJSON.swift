@@ -43,8 +43,8 @@ private func compare(_ wire: ByteBuffer, _ text: [UInt8], _ name: MessageName) t
   let options = BinaryDecodingOptions.deep
   let ours = try require(
     try? type.init(serializedBytes: bytes, options: options), "the protobuf runtime does not read \(name)")
-  // The runtime rejects input that we accept, such as members of unknown messages. Input that both accept has
-  // one meaning.
+  // The runtime rejects some input that Hearth accepts, such as members of unknown messages. Input that both accept
+  // has one meaning.
   guard !text.isEmpty, let theirs = try? type.init(jsonUTF8Bytes: text, options: .deep) else { return }
   try require(
     (try? ours.canonicalBytes) == (try? theirs.canonicalBytes), "the protobuf runtime reads another \(name)")
@@ -80,7 +80,7 @@ private let generated: [MessageName: any Message.Type] = [
 ]
 
 extension BinaryDecodingOptions {
-  /// Deeper than our JSON limit.
+  /// Decodes messages that are nested deeper than Hearth's JSON limit.
   fileprivate static var deep: BinaryDecodingOptions {
     var options = BinaryDecodingOptions()
     options.messageDepthLimit = 400

@@ -52,7 +52,7 @@ private struct Conversation {
   private var isOver = false
   private var isFinished = false
   /// The back channel: its ID, the last array that its client has, and the number of received bytes.
-  private var back: (id: Int, last: Int, bytes: Int)?
+  private var backChannel: (id: Int, last: Int, bytes: Int)?
   private var payloads = 0
 
   init() { session = WebChannelSession(limits, now: now) }
@@ -67,23 +67,23 @@ private struct Conversation {
     case 3:
       try open(
         BackChannelRequest(
-          acknowledged: back?.last ?? operand - 1, isStreaming: operand % 2 == 0,
+          acknowledged: backChannel?.last ?? operand - 1, isStreaming: operand % 2 == 0,
           timeout: .seconds(Int64(operand)))
       )
     case 4:
-      if let back { session.disconnect(back.id, now: now) }
-      back = nil
+      if let backChannel { session.disconnect(backChannel.id, now: now) }
+      backChannel = nil
     case 5:
       payloads += 1
       let payload = ByteBuffer(string: "\"\(String(repeating: "é😀", count: operand * 8))\"")
-      try take(
+      try apply(
         operand == 31 ? session.finish(payload, now: now) : session.send([payload, payload], now: now))
       if operand == 31 { isFinished = true }
     default:
       now = now + .seconds(Int64(operand + 1))
-      try take(session.tick(now: now))
+      try apply(session.tick(now: now))
     }
-    try require(session.backChannel == back?.id, "another back channel is open")
+    try require(session.backChannel == backChannel?.id, "another back channel is open")
   }
 
   private mutating func receive(_ number: Int, acknowledged: Int?) throws {
@@ -100,29 +100,29 @@ private struct Conversation {
 
   private mutating func open(_ request: BackChannelRequest) throws {
     do {
-      let steps = try session.open(request, now: now)
-      back = (0, request.acknowledged, 0)
-      if !steps.endsBackChannel, let id = session.backChannel { back?.id = id }
-      try take(steps)
+      let actions = try session.open(request, now: now)
+      backChannel = (0, request.acknowledged, 0)
+      if !actions.endsBackChannel, let id = session.backChannel { backChannel?.id = id }
+      try apply(actions)
     } catch let error as WebChannelError {
       try require(!error.message.isEmpty, "an error without a message")
     }
   }
 
-  private mutating func take(_ steps: WebChannelSession.Actions) throws {
-    if steps.frames.readableBytes > 0 {
-      try require(back != nil, "frames without a back channel")
-      for id in try ids(of: steps.frames) {
-        try require(id > back?.last ?? .max, "an array comes twice")
-        back?.last = id
+  private mutating func apply(_ actions: WebChannelSession.Actions) throws {
+    if actions.frames.readableBytes > 0 {
+      try require(backChannel != nil, "frames without a back channel")
+      for id in try ids(of: actions.frames) {
+        try require(id > backChannel?.last ?? .max, "an array comes twice")
+        backChannel?.last = id
       }
-      back?.bytes += steps.frames.readableBytes
+      backChannel?.bytes += actions.frames.readableBytes
     }
-    if steps.endsBackChannel {
-      try require(steps.endsSession || back?.bytes ?? 0 > 0, "a back channel ends without a frame")
-      back = nil
+    if actions.endsBackChannel {
+      try require(actions.endsSession || backChannel?.bytes ?? 0 > 0, "a back channel ends without a frame")
+      backChannel = nil
     }
-    isOver = steps.endsSession
+    isOver = actions.endsSession
   }
 
   /// The numbers of the arrays in complete ASCII frames.
@@ -144,7 +144,7 @@ private struct Conversation {
 }
 
 extension WebChannelLimits {
-  /// Small limits, which a few steps reach.
+  /// Small limits, which a conversation of a few steps reaches.
   fileprivate static let small: WebChannelLimits = {
     var limits = WebChannelLimits()
     limits.maximumMessages = 8

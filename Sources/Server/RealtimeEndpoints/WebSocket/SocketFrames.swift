@@ -46,11 +46,11 @@ extension RealtimePush {
   /// the listen's query.
   var message: [UInt8] {
     switch body {
-    case .set(let node): PushEncoder(data: node, at: path).message(tag: tag)
+    case .set(let node): UntaggedPush(data: node, at: path).message(tag: tag)
     case .merge(let children):
-      PushEncoder(merge: children.map { ($0.path, $0.value) }, at: path).message(tag: tag)
+      UntaggedPush(merge: children.map { ($0.path, $0.value) }, at: path).message(tag: tag)
     case .rangeMerge(let merges):
-      PushEncoder(
+      UntaggedPush(
         ranges: merges.map { RangeMergeFields(start: $0.start, end: $0.end, data: $0.updates) }, at: path
       ).message(tag: tag)
     case .cancel: ServerPush.cancel(path: path, queryText: nil).json()

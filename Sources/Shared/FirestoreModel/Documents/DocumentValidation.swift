@@ -52,7 +52,7 @@ public enum DocumentValidation {
     }
   }
 
-  /// The types of the Enterprise edition that are written as maps with one reserved field.
+  /// The value types of Firestore's Enterprise edition, by the reserved field name of the map that represents them.
   private static let bsonTypes = [
     "__oid__": "OBJECT_ID", "__int__": "INT", "__decimal128__": "DECIMAL128", "__regex__": "REGEX",
     "__binary__": "BYTES_WITH_SUBTYPE", "__request_timestamp__": "REQUEST_TIMESTAMP",

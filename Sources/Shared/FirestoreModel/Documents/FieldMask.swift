@@ -24,20 +24,21 @@ public struct FieldMask: Sendable {
   /// The approximate memory that the mask takes up, in bytes.
   public var heldBytes: Int {
     guard paths.capacity > 0 else { return 0 }
-    return paths.reduce(paths.capacity * MemoryLayout<FieldPath>.stride + FieldMask.overhead) { bytes, path in
+    return paths.reduce(paths.capacity * MemoryLayout<FieldPath>.stride + FieldMask.allocationOverhead) {
+      bytes, path in
       path.segments.reduce(
-        bytes + path.segments.capacity * MemoryLayout<String>.stride + FieldMask.overhead
+        bytes + path.segments.capacity * MemoryLayout<String>.stride + FieldMask.allocationOverhead
       ) { bytes, name in
         let length = name.utf8.count
-        return bytes + (length > FieldMask.shortName ? length + FieldMask.overhead : 0)
+        return bytes + (length > FieldMask.maximumInlineBytes ? length + FieldMask.allocationOverhead : 0)
       }
     }
   }
 
   /// The estimated overhead of an allocation, in bytes.
-  private static let overhead = 32
+  private static let allocationOverhead = 32
   /// The longest name, in bytes, that needs no allocation.
-  private static let shortName = 15
+  private static let maximumInlineBytes = 15
 }
 
 extension FieldMask: Hashable, ExpressibleByArrayLiteral {

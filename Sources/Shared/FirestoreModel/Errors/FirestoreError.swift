@@ -6,7 +6,7 @@ public struct FirestoreError: Error, Hashable, Sendable, CustomStringConvertible
   public var code: StatusCode
   /// The description, in Cloud Firestore's words where they are known.
   public var message: String
-  /// The invalid fields of a request. Only requests in JSON report them.
+  /// The invalid fields of a request. Only errors of JSON requests contain them.
   public var fieldViolations: [FieldViolation] = []
   /// A machine-readable reason; empty if the code suffices.
   public var reason = ""

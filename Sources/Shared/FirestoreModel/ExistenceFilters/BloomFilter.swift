@@ -28,7 +28,8 @@ public struct BloomFilter: Hashable, Sendable {
   /// Makes an empty filter for `count` names, with about 20 bits a name: at most one false positive in 10,000.
   ///
   /// The number of bits is prime: the hashes of a name step through the bits by a fixed distance, which must not share
-  /// a factor with the size. It is at least 64, because the rate of false positives is an average over several names.
+  /// a factor with the size. It is at least 64, because 20 bits a name are too few for that rate if there are only one
+  /// or two names.
   public init(expecting count: Int) {
     let bits = count == 0 ? 0 : BloomFilter.prime(from: max(count * 20, 64))
     bitmap = [UInt8](repeating: 0, count: (bits + 7) / 8)

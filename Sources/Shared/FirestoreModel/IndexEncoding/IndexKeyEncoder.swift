@@ -6,7 +6,7 @@
 //      documents again.
 //   3. The first `Limits.indexedValueBytes` bytes of any encoding keep the order. In an array or map, the bytes after
 //      truncated text do not. Therefore indexes that are read in order store only the first bytes of an array or map.
-//   4. No encoding is a prefix of another: `byteLimit` truncates all values at the same length.
+//   4. No encoding is a prefix of another. This includes truncated values: `byteLimit` truncates all at the same length.
 
 /// Builds an index key part by part.
 public struct IndexKeyEncoder: Sendable {

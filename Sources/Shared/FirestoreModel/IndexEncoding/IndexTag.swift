@@ -6,7 +6,7 @@
 //
 //     null       10
 //     boolean    20, 00 | 01
-//     number     30, ordered double (8); where integers are wider than doubles, 2 bytes of remainder
+//     number     30, ordered double (8); if its magnitude is 2^53 or more, a remainder (2), see `OrderedDouble`
 //     timestamp  40, seconds with the sign flipped (8), nanoseconds (4)
 //     pending    48, as timestamp (clients only)
 //     string     50, UTF-8 with 00 written 00 FF, then 00 01; truncated at 1,500 bytes

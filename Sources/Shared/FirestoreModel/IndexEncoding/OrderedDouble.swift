@@ -1,8 +1,8 @@
 // Encodes doubles and 64-bit integers so that their bytes sort by value.
 //
 // Invariant: equal numbers have equal bytes, and unequal numbers sort by value. An integer is encoded as the greatest
-// double not above it. Where doubles are coarser than integers (2^53 up to int64's range), the distance to that double
-// follows; it is below 1,024. Doubles of that size have a zero distance.
+// double not above it. Where not every integer is a double (from 2^53 to int64's range), a remainder follows:
+// the distance of the integer to that double, below 1,024. Doubles of that size have the remainder zero.
 
 /// The order-preserving form of doubles.
 enum OrderedDouble {
@@ -21,12 +21,12 @@ enum OrderedDouble {
     return Int64(nearest) > value ? nearest.nextDown : nearest
   }
 
-  /// Whether a distance follows the double: integers there lie between doubles.
+  /// Whether a remainder follows the double, because some integers near it are not doubles.
   static func hasRemainder(_ value: Double) -> Bool {
     (value >= 0x1p53 && value < 0x1p63) || (value <= -0x1p53 && value >= -0x1p63)
   }
 
-  /// Whether the double with these ordered bits is followed by a distance.
+  /// Whether a remainder follows the double with these ordered bits.
   static func hasRemainder(orderedBits bits: UInt64) -> Bool {
     hasRemainder(value(orderedBits: bits))
   }

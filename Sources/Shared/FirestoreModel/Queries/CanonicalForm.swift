@@ -3,7 +3,7 @@
 // Invariant: different queries have different canonical forms, since every string inside is quoted and escaped.
 
 extension NormalizedQuery {
-  /// The canonical form of the query. A projection comes last. Clients that cache full documents send no projection.
+  /// The canonical form of the query: its parts in a fixed order. Parts that the query lacks are omitted.
   public var canonicalForm: String {
     var text = "\(parent)"
     if let selector {

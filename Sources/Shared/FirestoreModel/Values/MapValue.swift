@@ -78,7 +78,8 @@ public struct MapValue: Sendable {
   /// Whether the map has a field.
   package func hasKey(_ key: String) -> Bool { position(of: key).found }
 
-  /// Changes one field's value in place, without copying the other fields. A missing field is nil, before and after.
+  /// Changes one field's value in place, without copying the other fields. `body` receives nil for a missing field, and
+  /// sets nil to remove the field.
   public mutating func update<R>(_ key: String, _ body: (inout Value?) throws -> R) rethrows -> R {
     let (index, found) = position(of: key)
     var value: Value?

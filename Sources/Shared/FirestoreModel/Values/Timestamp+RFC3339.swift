@@ -25,19 +25,19 @@ extension Timestamp {
   /// Parses a timestamp such as `2026-11-21T18:57:56.25+01:00`; nil for any other string, or outside of years 1 to
   /// 9999.
   package init?(rfc3339 text: String) {
-    var reader = Digits(text)
-    guard let year = reader.number(4), reader.take("-"), let month = reader.number(2), reader.take("-"),
-      let day = reader.number(2), reader.take("T"), let hour = reader.number(2), reader.take(":"),
-      let minute = reader.number(2), reader.take(":"), let second = reader.number(2),
+    var parser = TimestampParser(text)
+    guard let year = parser.number(4), parser.take("-"), let month = parser.number(2), parser.take("-"),
+      let day = parser.number(2), parser.take("T"), let hour = parser.number(2), parser.take(":"),
+      let minute = parser.number(2), parser.take(":"), let second = parser.number(2),
       year >= 1, (1...12).contains(month), day >= 1, day <= Self.days(in: month, of: year),
       hour < 24, minute < 60, second < 60
     else { return nil }
     var nanoseconds = 0
-    if reader.take(".") {
-      guard let fraction = reader.fraction() else { return nil }
+    if parser.take(".") {
+      guard let fraction = parser.fraction() else { return nil }
       nanoseconds = fraction
     }
-    guard let offset = reader.offset(), reader.isAtEnd else { return nil }
+    guard let offset = parser.offset(), parser.isAtEnd else { return nil }
     let seconds = Self.days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset
     self.init(seconds: Int64(seconds), nanoseconds: Int32(nanoseconds))
     guard isInRange else { return nil }
@@ -78,7 +78,7 @@ extension Timestamp {
 }
 
 /// Parses the parts of a timestamp.
-private struct Digits {
+private struct TimestampParser {
   private var rest: Substring.UTF8View
 
   init(_ text: String) { rest = Substring(text).utf8 }

@@ -20,8 +20,8 @@ public struct Write: Hashable, Sendable {
   /// The operation.
   public var operation: Operation
   /// The fields that an update changes. Those that the update contains are set, and the others are deleted. Nil replaces
-  /// the complete document. The initializer sorts the paths and removes repeats, so that applying the write, for which
-  /// other writes wait, need not sort them.
+  /// the complete document. The initializer sorts the paths and removes repeats. Other writes wait while a write is
+  /// applied, so the paths are not sorted then.
   public var mask: [FieldPath]?
   /// Transforms to apply after an update's fields, in order.
   public var transforms: [FieldTransform]
@@ -46,7 +46,7 @@ public struct Write: Hashable, Sendable {
     }
   }
 
-  /// The transforms that the write applies, in either form.
+  /// The transforms that the write applies: those of the operation `transform`, then `transforms`.
   public var allTransforms: [FieldTransform] {
     if case .transform(_, let own) = operation { return own + transforms }
     return transforms

@@ -4,8 +4,8 @@ import FirestoreModel
 
 /// Collects the paths of a mask or projection, which may occur several times in a message.
 ///
-/// Invariant: the collected paths never exceed 1,024 or twice the number of distinct paths. The bound matters because
-/// a small compressed request may repeat a path millions of times.
+/// Invariant: the number of collected paths is at most 1,024, or twice the number of distinct paths if that is more. The
+/// bound matters because a small compressed request may repeat a path millions of times.
 struct MaskPaths {
   /// The use of a mask, which decides about paths that no document can have.
   enum Use {
@@ -18,9 +18,9 @@ struct MaskPaths {
 
   private(set) var paths: [FieldPath] = []
   private let use: Use
-  private var bound = MaskPaths.minimumBound
+  private var deduplicationThreshold = MaskPaths.minimumThreshold
 
-  private static let minimumBound = 1_024
+  private static let minimumThreshold = 1_024
 
   /// The maximum names of a path in a document.
   private static let maximumReadableNames = Limits.maximumValueDepth + 1
@@ -30,9 +30,9 @@ struct MaskPaths {
   mutating func append(_ path: FieldPath) {
     if use == .read, path.count > MaskPaths.maximumReadableNames { return }
     paths.append(path)
-    guard paths.count >= bound else { return }
+    guard paths.count >= deduplicationThreshold else { return }
     paths = paths.sortedDistinct
-    bound = max(MaskPaths.minimumBound, 2 * paths.count)
+    deduplicationThreshold = max(MaskPaths.minimumThreshold, 2 * paths.count)
   }
 }
 

@@ -136,7 +136,7 @@ public struct ProtobufReader {
     case .bytes: _ = try range()
     case .groupEnd: throw ProtobufReader.malformed
     case .groupStart:
-      // A stack of open groups instead of recursion, with the maximum depth of protobuf's own runtimes.
+      // Keeps a stack of the open groups instead of recursing. The maximum depth is that of protobuf's own runtimes.
       var open = [tag.field]
       while let last = open.last {
         guard let tag = try nextTag() else { throw ProtobufReader.malformed }

@@ -1,5 +1,5 @@
-// Writes protobuf's wire format from back to front. The length of a message is then known when its prefix is written,
-// and no bytes are measured twice or moved.
+// Writes protobuf's wire format from back to front. The length of a message is then known when its prefix is written:
+// no message is measured in advance, or moved to make room for its prefix.
 //
 // Invariant: `start ..< capacity` of the memory is initialised and holds the bytes written. The writer owns the memory.
 

@@ -62,7 +62,8 @@ extension ProtobufReader {
         value = .bytes(try bytes(tag))
       case 19...22:
         throw .invalidArgument(
-          "Cannot convert firestore.v1.Value with type \(ProtobufReader.names[tag.field - 19]).")
+          "Cannot convert firestore.v1.Value with type \(ProtobufReader.unsupportedTypeNames[tag.field - 19])."
+        )
       default: try skip(tag)
       }
     }
@@ -82,7 +83,7 @@ extension ProtobufReader {
     }
   }
 
-  private static let names = [
+  private static let unsupportedTypeNames = [
     "field_reference_value", "function_value", "pipeline_value", "variable_reference_value",
   ]
 

@@ -50,12 +50,12 @@ extension ProtobufWriter {
   /// Writes a map of values as entries of a field.
   mutating func fields(_ map: MapValue, at number: Int) {
     for entry in map.entries.reversed() {
-      let whole = count
-      let mark = count
+      let entryMark = count
+      let valueMark = count
       value(entry.value)
-      lengthPrefix(2, since: mark)
+      lengthPrefix(2, since: valueMark)
       field(1, string: entry.key)
-      lengthPrefix(number, since: whole)
+      lengthPrefix(number, since: entryMark)
     }
   }
 
@@ -82,21 +82,21 @@ extension ProtobufWriter {
 
   /// Writes a vector: a map with the mark `__type__` and an array of doubles.
   private mutating func vector(_ numbers: [Double]) {
-    let whole = count
-    let entry = count
-    let element = count
-    let list = count
+    let mapMark = count
+    let entryMark = count
+    let valueMark = count
+    let arrayMark = count
     for number in numbers.reversed() {
       let mark = count
       field(3, double: number)
       lengthPrefix(1, since: mark)
     }
-    lengthPrefix(9, since: list)
-    lengthPrefix(2, since: element)
+    lengthPrefix(9, since: arrayMark)
+    lengthPrefix(2, since: valueMark)
     field(1, string: "value")
-    lengthPrefix(1, since: entry)
+    lengthPrefix(1, since: entryMark)
     fields(["__type__": "__vector__"], at: 1)
-    lengthPrefix(6, since: whole)
+    lengthPrefix(6, since: mapMark)
   }
 
   /// Writes a pending server timestamp, which occurs only in a client's cache: a map with the mark `__type__`.

@@ -1,7 +1,7 @@
 // Decodes writes directly into the model, without the generated messages.
 //
 // The reasons are speed and correctness. The generated messages keep fields in a dictionary of Swift strings, which
-// treats two spellings of a letter as one key. Here they stay two fields.
+// treats two Unicode spellings of a letter as one key. This decoder keeps them as two fields.
 
 import FirestoreModel
 

@@ -33,18 +33,18 @@ public struct CompoundHash: Sendable, Equatable {
   /// - Parameter endsRange: whether a range ends, given the length of its text so far and the path of the last leaf
   ///   added.
   init(of node: Node, endsRange: (Int, Path) -> Bool) {
-    var walk = RangeText()
+    var rangeText = RangeText()
     var paths: [Path] = []
     var hashes: [String] = []
-    node.walkRanges(&walk) { walk in
-      guard endsRange(walk.count, walk.lastLeaf) else { return true }
-      paths.append(walk.lastLeaf)
-      hashes.append(walk.endRange())
+    node.walkRanges(&rangeText) { rangeText in
+      guard endsRange(rangeText.count, rangeText.lastLeaf) else { return true }
+      paths.append(rangeText.lastLeaf)
+      hashes.append(rangeText.endRange())
       return true
     }
-    if walk.isOpen {
-      paths.append(walk.lastLeaf)
-      hashes.append(walk.endRange())
+    if rangeText.isOpen {
+      paths.append(rangeText.lastLeaf)
+      hashes.append(rangeText.endRange())
     }
     self.paths = paths
     self.hashes = hashes + [""]

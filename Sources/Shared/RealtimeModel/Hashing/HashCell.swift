@@ -36,7 +36,7 @@ final class HashCell: @unchecked Sendable {
   }
 
   /// Whether the hash has been computed.
-  var isKnown: Bool {
+  var isComputed: Bool {
     pthread_mutex_lock(mutex)
     defer { pthread_mutex_unlock(mutex) }
     return value != nil
@@ -45,9 +45,9 @@ final class HashCell: @unchecked Sendable {
   /// The hash, computed by `compute` if it is not known yet. Two threads may both compute it, with the same result.
   func value(_ compute: () -> String) -> String {
     pthread_mutex_lock(mutex)
-    let known = value
+    let cached = value
     pthread_mutex_unlock(mutex)
-    if let known { return known }
+    if let cached { return cached }
     let computed = compute()
     pthread_mutex_lock(mutex)
     value = computed

@@ -59,7 +59,9 @@ extension Node {
   ) {
     guard case .children = content else { return }
     let priorityPath = path.child(.priority)
-    if priority == nil, !merges.replace(priorityPath), !isPriorityHashed(apartFrom: merges, at: path) {
+    if priority == nil, !merges.replacesValue(at: priorityPath),
+      !isPriorityHashed(apartFrom: merges, at: path)
+    {
       var start = path
       forEachChildReversed(from: .priority) { key, child in
         start = child.lastPath(from: path.child(key))
@@ -79,7 +81,7 @@ extension Node {
   private func isPriorityHashed(apartFrom merges: [RangeMerge], at path: Path) -> Bool {
     var isHashed = false
     forEachChild(from: .priority) { key, child in
-      isHashed = !merges.replace(child.firstLeaf(from: path.child(key)))
+      isHashed = !merges.replacesValue(at: child.firstLeaf(from: path.child(key)))
       return !isHashed
     }
     return isHashed
@@ -109,23 +111,23 @@ extension Node {
     var differs = [Bool](repeating: true, count: hash.hashes.count)
     differs[hash.paths.count] = false
     var current = 0
-    var walk = RangeText()
+    var rangeText = RangeText()
     walkRanges(
-      &walk,
-      willAdd: { walk in
+      &rangeText,
+      willAdd: { rangeText in
         // The peer's range ends before this leaf, at a leaf that this value does not have. Therefore the range differs.
-        while current < hash.paths.count, hash.paths[current] < walk.path {
+        while current < hash.paths.count, hash.paths[current] < rangeText.path {
           current += 1
-          walk.discard()
+          rangeText.discard()
         }
       },
-      { walk in
+      { rangeText in
         guard current < hash.paths.count else {
           differs[current] = true
           return false
         }
-        if walk.lastLeaf == hash.paths[current] {
-          differs[current] = !TextOrder.equal(walk.endRange(), hash.hashes[current])
+        if rangeText.lastLeaf == hash.paths[current] {
+          differs[current] = !TextOrder.equal(rangeText.endRange(), hash.hashes[current])
           current += 1
         }
         return true
@@ -232,7 +234,7 @@ private struct IntervalSlice {
 
 extension [RangeMerge] {
   /// Whether one of these merges, which are sorted, replaces the value at a path.
-  fileprivate func replace(_ path: Path) -> Bool {
+  fileprivate func replacesValue(at path: Path) -> Bool {
     var (low, high) = (0, count)
     while low < high {
       let middle = (low + high) / 2

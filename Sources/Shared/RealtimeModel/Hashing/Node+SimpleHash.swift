@@ -41,7 +41,7 @@ extension Node {
   /// `maximum`.
   func unhashedBytes(atMost maximum: Int) -> Int {
     guard case .object(let object) = storage, let cell = object.hashCell else { return estimatedSize }
-    if cell.isKnown { return 0 }
+    if cell.isComputed { return 0 }
     var bytes = 0
     object.children.forEach { key, child in
       // Adds the key and the child's hash, with two colons.

@@ -13,7 +13,7 @@ struct RangeText {
   /// The length of the current range's text so far, in bytes.
   var count: Int { text.bytes.count }
 
-  mutating func begin(_ key: ChildKey) {
+  mutating func beginChild(_ key: ChildKey) {
     open()
     if needsComma { text.append(",") }
     text.appendQuoted(key.text)
@@ -22,13 +22,13 @@ struct RangeText {
     needsComma = false
   }
 
-  mutating func end() {
+  mutating func endChild() {
     path.keys.removeLast()
     if isOpen { text.append(")") }
     needsComma = true
   }
 
-  mutating func add(_ leaf: Node) {
+  mutating func addLeaf(_ leaf: Node) {
     guard let value = leaf.leafValue else { return }
     open()
     lastLeaf = path
@@ -78,19 +78,20 @@ extension Node {
   /// - Parameter willAdd: runs before a leaf is added, when its path is known.
   @discardableResult
   func walkRanges(
-    _ walk: inout RangeText, willAdd: (inout RangeText) -> Void = { _ in }, _ visit: (inout RangeText) -> Bool
+    _ rangeText: inout RangeText, willAdd: (inout RangeText) -> Void = { _ in },
+    _ visit: (inout RangeText) -> Bool
   ) -> Bool {
     switch content {
     case .empty: return true
     case .leaf:
-      willAdd(&walk)
-      walk.add(self)
-      return visit(&walk)
+      willAdd(&rangeText)
+      rangeText.addLeaf(self)
+      return visit(&rangeText)
     case .children:
       func visitChild(_ key: ChildKey, _ child: Node) -> Bool {
-        walk.begin(key)
-        guard child.walkRanges(&walk, willAdd: willAdd, visit) else { return false }
-        walk.end()
+        rangeText.beginChild(key)
+        guard child.walkRanges(&rangeText, willAdd: willAdd, visit) else { return false }
+        rangeText.endChild()
         return true
       }
       var pending = priority.map { Node.leaf($0.leafValue) }

@@ -31,7 +31,7 @@ extension NodeStreamReader {
         // The escape may be incomplete.
         guard let escape = try escape(at: index) else { return try recordIncomplete(start, index) }
         index += escape.length
-        escaped += escape.length - escape.bytes
+        escapeOverhead += escape.length - escape.bytes
       default: index += 1
       }
     }
@@ -52,7 +52,7 @@ extension NodeStreamReader {
   /// Records how far an incomplete string was scanned.
   private mutating func recordIncomplete(_ start: Int, _ index: Int) throws(RealtimeError) -> Int? {
     scanned = index
-    guard index - start - 1 - escaped <= limits.stringBytes else {
+    guard index - start - 1 - escapeOverhead <= limits.stringBytes else {
       throw .invalidData("string longer than \(limits.stringBytes) bytes")
     }
     return nil
@@ -72,9 +72,9 @@ extension NodeStreamReader {
         depth -= 1
         if depth == 0 { return index + 1 }
       case UInt8(ascii: "\""):
-        (scanned, escaped) = (index + 1, 0)
+        (scanned, escapeOverhead) = (index + 1, 0)
         let end = try endOfString(from: index)
-        (scanned, escaped) = (position, 0)
+        (scanned, escapeOverhead) = (position, 0)
         // For an incomplete string, scans to the end of the buffered bytes.
         index = (end ?? pending.count) - 1
       default: break
@@ -163,7 +163,7 @@ struct NodeStreamFrame: Sendable {
   init(isArray: Bool) { self.isArray = isArray }
 
   /// Records the content of a child.
-  mutating func note(_ key: ChildKey, _ content: Content) {
+  mutating func record(_ key: ChildKey, _ content: Content) {
     if content == .present, child == nil {
       child = key
     } else if content != .empty {
@@ -188,7 +188,7 @@ struct NodeStreamFrame: Sendable {
   }
 
   /// Records a member that begins with a dot.
-  mutating func note(_ name: String, _ node: Node) {
+  mutating func record(_ name: String, _ node: Node) {
     switch name {
     case ".value": value = node.leafValue
     case ".sv": deferred = node.leafValue
@@ -198,7 +198,7 @@ struct NodeStreamFrame: Sendable {
 
   /// Emits the object's own value or priority.
   ///
-  /// - Returns: whether the object is known to be empty.
+  /// - Returns: whether the object is empty, has a value, or may have one.
   func emit(at path: [ChildKey], _ emit: (NodeStreamReader.Event) -> Void) throws(RealtimeError) -> Content {
     if value != nil || deferred != nil {
       guard !hasMembers, value == nil || deferred == nil else {

@@ -45,7 +45,7 @@ public struct NodeStreamReader: Sendable {
   /// The index up to which the token at `position` was scanned.
   var scanned = 0
   /// The number of bytes by which the scanned part of the string is longer than its unescaped form.
-  var escaped = 0
+  var escapeOverhead = 0
   /// Whether `pending` holds the end of the text.
   var isLast = false
   var expectation = Expectation.value
@@ -53,7 +53,7 @@ public struct NodeStreamReader: Sendable {
   var path: [ChildKey] = []
   var frames: [NodeStreamFrame] = []
   /// The name of the current member if it begins with a dot.
-  var special: String?
+  var dotName: String?
   private var consumed = 0
   private var line = 1
   private var lineStart = 0
@@ -81,7 +81,7 @@ public struct NodeStreamReader: Sendable {
     _ bytes: UnsafeRawBufferPointer, _ emit: (Event) -> Void
   ) throws(RealtimeError) {
     pending.append(contentsOf: bytes)
-    while try step(emit) {}
+    while try readToken(emit) {}
     guard position > 0 else { return }
     if pending.capacity > Self.retainedBytes {
       pending = Array(pending[position...])
@@ -98,12 +98,12 @@ public struct NodeStreamReader: Sendable {
   /// - Throws: ``RealtimeError`` if it is incomplete.
   public mutating func finish(_ emit: (Event) -> Void) throws(RealtimeError) {
     isLast = true
-    while try step(emit) {}
+    while try readToken(emit) {}
     guard expectation == .end, position == pending.count else { throw .notJSON }
   }
 
   /// Reads one token; false if more bytes are needed.
-  private mutating func step(_ emit: (Event) -> Void) throws(RealtimeError) -> Bool {
+  private mutating func readToken(_ emit: (Event) -> Void) throws(RealtimeError) -> Bool {
     guard let byte = try skipSpace() else { return false }
     switch expectation {
     case .end: throw .notJSON
@@ -124,7 +124,7 @@ public struct NodeStreamReader: Sendable {
       expectation = .value
       return true
     case .value:
-      if special != nil { return try specialValue(emit) }
+      if dotName != nil { return try readDotValue(emit) }
       return try value(byte, emit)
     }
   }
@@ -151,7 +151,7 @@ public struct NodeStreamReader: Sendable {
   mutating func consume(_ count: Int) {
     position += count
     scanned = position
-    escaped = 0
+    escapeOverhead = 0
   }
 
   /// Firebase's error for an invalid key.
@@ -210,7 +210,7 @@ public struct NodeStreamReader: Sendable {
     frames[last].count += 1
     if text.utf8.first == UInt8(ascii: ".") {
       guard [".priority", ".value", ".sv"].contains(text) else { throw invalidKey() }
-      special = text
+      dotName = text
       return
     }
     guard text.utf8.count <= limits.keyBytes else {
@@ -279,17 +279,17 @@ public struct NodeStreamReader: Sendable {
       expectation = .end
       return
     }
-    frames[last].note(path.removeLast(), content)
+    frames[last].record(path.removeLast(), content)
     expectation = .comma
   }
 
   /// Reads the value of a member whose name begins with a dot, once it is complete.
-  private mutating func specialValue(_ emit: (Event) -> Void) throws(RealtimeError) -> Bool {
-    guard let name = special, let last = frames.indices.last else { throw .notJSON }
+  private mutating func readDotValue(_ emit: (Event) -> Void) throws(RealtimeError) -> Bool {
+    guard let name = dotName, let last = frames.indices.last else { throw .notJSON }
     guard let end = try endOfValue() else { return false }
-    try frames[last].note(name, member(name, position..<end))
+    try frames[last].record(name, member(name, position..<end))
     consume(end - position)
-    special = nil
+    dotName = nil
     expectation = .comma
     return true
   }

@@ -21,9 +21,9 @@ extension PersistentMap {
           a.pop()
           b.pop()
         } else {
-          let (wide, other) = (x.count, y.count)
-          if wide >= other { a.expand() }
-          if other >= wide { b.expand() }
+          let (xCount, yCount) = (x.count, y.count)
+          if xCount >= yCount { a.expand() }
+          if yCount >= xCount { b.expand() }
         }
       case (.tree?, _): a.expand()
       case (_, .tree?): b.expand()
@@ -54,7 +54,9 @@ extension PersistentMap {
   /// The unvisited parts of one map, as a stack with the next part on top.
   private struct DifferenceCursor {
     enum Part {
+      /// A complete subtree.
       case tree(Tree)
+      /// The entries of a leaf from an index on.
       case rest(Leaf, Int)
     }
 

@@ -3,14 +3,15 @@
 //
 // Invariants
 //   1. Entries are in strictly ascending order.
-//   2. All leaves have the same depth; every node except the root holds between `minimum` and `maximum` elements.
+//   2. All leaves have the same depth. Every node except the root holds between `minimumWidth` and `maximumWidth`
+//      elements.
 
 /// An ordered map whose copies share structure.
 struct PersistentMap<K: TotallyOrdered, V: Sendable>: Sendable {
   typealias Entry = (key: K, value: V)
 
-  static var maximum: Int { 32 }
-  static var minimum: Int { 8 }
+  static var maximumWidth: Int { 32 }
+  static var minimumWidth: Int { 8 }
 
   enum Tree: Sendable {
     case leaf(Leaf)
@@ -59,7 +60,7 @@ struct PersistentMap<K: TotallyOrdered, V: Sendable>: Sendable {
 
   /// Splits `count` elements evenly into the minimum number of nodes.
   private static func evenRanges(of count: Int) -> [Range<Int>] {
-    let parts = (count + maximum - 1) / maximum
+    let parts = (count + maximumWidth - 1) / maximumWidth
     return (0..<parts).map { (count * $0 / parts)..<(count * ($0 + 1) / parts) }
   }
 
@@ -163,17 +164,17 @@ extension PersistentMap.Tree {
       } else {
         entries.insert((key, value), at: position)
       }
-      if entries.count <= Map.maximum { return [.leaf(Map.Leaf(entries))] }
+      if entries.count <= Map.maximumWidth { return [.leaf(Map.Leaf(entries))] }
       // Appending at the end is common, because push ids ascend. Then the left node keeps as many entries as possible.
-      let cut = position == entries.count - 1 ? entries.count - Map.minimum : entries.count / 2
+      let cut = position == entries.count - 1 ? entries.count - Map.minimumWidth : entries.count / 2
       return [.leaf(Map.Leaf(Array(entries[..<cut]))), .leaf(Map.Leaf(Array(entries[cut...])))]
     case .branch(let branch):
       let position = branch.position(of: key)
       var trees = branch.trees
       let changed = trees[position].setting(key, to: value, old: &old)
       trees.replaceSubrange(position...position, with: changed)
-      if trees.count <= Map.maximum { return [.branch(Map.Branch(trees))] }
-      let cut = position >= trees.count - 2 ? trees.count - Map.minimum : trees.count / 2
+      if trees.count <= Map.maximumWidth { return [.branch(Map.Branch(trees))] }
+      let cut = position >= trees.count - 2 ? trees.count - Map.minimumWidth : trees.count / 2
       return [.branch(Map.Branch(Array(trees[..<cut]))), .branch(Map.Branch(Array(trees[cut...])))]
     }
   }
@@ -199,7 +200,7 @@ extension PersistentMap.Tree {
         return trees.isEmpty ? nil : .branch(Map.Branch(trees))
       }
       trees[position] = changed
-      if changed.width < Map.minimum, trees.count > 1 {
+      if changed.width < Map.minimumWidth, trees.count > 1 {
         let left = position > 0 ? position - 1 : 0
         trees.replaceSubrange(left...(left + 1), with: trees[left].joined(with: trees[left + 1]))
       }
@@ -212,12 +213,12 @@ extension PersistentMap.Tree {
     switch (self, right) {
     case (.leaf(let a), .leaf(let b)):
       let entries = a.entries + b.entries
-      if entries.count <= Map.maximum { return [.leaf(Map.Leaf(entries))] }
+      if entries.count <= Map.maximumWidth { return [.leaf(Map.Leaf(entries))] }
       let cut = entries.count / 2
       return [.leaf(Map.Leaf(Array(entries[..<cut]))), .leaf(Map.Leaf(Array(entries[cut...])))]
     case (.branch(let a), .branch(let b)):
       let trees = a.trees + b.trees
-      if trees.count <= Map.maximum { return [.branch(Map.Branch(trees))] }
+      if trees.count <= Map.maximumWidth { return [.branch(Map.Branch(trees))] }
       let cut = trees.count / 2
       return [.branch(Map.Branch(Array(trees[..<cut]))), .branch(Map.Branch(Array(trees[cut...])))]
     default: preconditionFailure("invariant: all leaves of a map have the same depth")

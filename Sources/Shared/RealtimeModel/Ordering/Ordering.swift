@@ -125,10 +125,10 @@ extension Node {
       return true
     }
     if isKeyOrder(ordering) { return entries }
-    let places = entries.map { ordering.value(of: $0.node) }
+    let orderingValues = entries.map { ordering.value(of: $0.node) }
     // Keys break ties, and the entries are in key order.
     return entries.indices.sorted { a, b in
-      let order = places[a].order(against: places[b])
+      let order = orderingValues[a].order(against: orderingValues[b])
       return order != 0 ? order < 0 : a < b
     }.map { entries[$0] }
   }

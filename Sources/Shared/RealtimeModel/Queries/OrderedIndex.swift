@@ -13,7 +13,7 @@ public struct OrderedIndex: Sendable {
   /// The location's value.
   public private(set) var node: Node
   /// The children without a value in the ordering; nil while no child has a value, because `node` then contains them.
-  private(set) var plain: Children?
+  private(set) var unvalued: Children?
   /// The sort keys of the children with a value in the ordering.
   private(set) var sortKeys = PersistentMap<SortKey, Bool>()
 
@@ -23,16 +23,16 @@ public struct OrderedIndex: Sendable {
     self.ordering = ordering
     self.node = node
     if node.isKeyOrder(ordering) { return }
-    var plain: [Children.Entry] = []
+    var unvalued: [Children.Entry] = []
     var others: [SortKey] = []
     node.forEachChild { key, child in
       let sortKey = SortKey(of: key, child, in: ordering)
-      if sortKey.value == .null { plain.append((key, child)) } else { others.append(sortKey) }
+      if sortKey.value == .null { unvalued.append((key, child)) } else { others.append(sortKey) }
       return true
     }
     if others.isEmpty { return }
     others.sort()
-    self.plain = Children(sorted: plain)
+    self.unvalued = Children(sorted: unvalued)
     sortKeys = PersistentMap(sorted: others.map { ($0, true) })
   }
 
@@ -41,22 +41,22 @@ public struct OrderedIndex: Sendable {
     let before = node
     node = now
     if ordering == .key { return }
-    let known = plain
-    var plain = known ?? now.children ?? Children()
+    let previous = unvalued
+    var unvalued = previous ?? now.children ?? Children()
     for key in keys {
       let (old, new) = (before.child(key), now.child(key))
       let from = old.isEmpty ? nil : SortKey(of: key, old, in: ordering)
       let to = new.isEmpty ? nil : SortKey(of: key, new, in: ordering)
       if to?.value != .null {
-        plain = plain.removing(key).map
-      } else if known != nil {
-        plain = plain.setting(key, to: new).map
+        unvalued = unvalued.removing(key).map
+      } else if previous != nil {
+        unvalued = unvalued.setting(key, to: new).map
       }
       if from == to { continue }
       if let from, from.value != .null { sortKeys = sortKeys.removing(from).map }
       if let to, to.value != .null { sortKeys = sortKeys.setting(to, to: true).map }
     }
-    self.plain = sortKeys.isEmpty ? nil : plain
+    self.unvalued = sortKeys.isEmpty ? nil : unvalued
   }
 
   /// Visits the children in a query's range, in order or in reverse order, until `visit` returns false.
@@ -75,18 +75,18 @@ public struct OrderedIndex: Sendable {
       return range.isBeforeEnd(sortKey) && visit(sortKey, child)
     }
     func step(_ sortKey: SortKey, _: Bool) -> Bool { inspect(sortKey, node.child(sortKey.key)) }
-    func stepPlain(_ key: ChildKey, _ child: Node) -> Bool {
+    func stepUnvalued(_ key: ChildKey, _ child: Node) -> Bool {
       inspect(SortKey(value: .null, key: key), child)
     }
-    let plain = plain ?? node.children ?? Children()
+    let unvalued = unvalued ?? node.children ?? Children()
     let bound = from ?? (reverse ? query.endSortKey : query.startSortKey)
-    let plainBound = bound.flatMap { $0.value == .null ? $0.key : nil }
+    let unvaluedBound = bound.flatMap { $0.value == .null ? $0.key : nil }
     if reverse {
       // Skips the children with a value if the bound has none, because they sort after such a bound.
-      if plainBound == nil, !sortKeys.forEachReversed(from: bound, step) { return }
-      plain.forEachReversed(from: plainBound, stepPlain)
+      if unvaluedBound == nil, !sortKeys.forEachReversed(from: bound, step) { return }
+      unvalued.forEachReversed(from: unvaluedBound, stepUnvalued)
     } else {
-      if bound == nil || plainBound != nil, !plain.forEach(from: plainBound, stepPlain) { return }
+      if bound == nil || unvaluedBound != nil, !unvalued.forEach(from: unvaluedBound, stepUnvalued) { return }
       sortKeys.forEach(from: bound, step)
     }
   }

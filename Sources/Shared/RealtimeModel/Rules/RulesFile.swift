@@ -80,11 +80,11 @@ private struct IndexShapes {
     let wildcard = number(of: node.wildcard?.node)
     var others: [ChildKey: Int] = [:]
     for (key, child) in node.children {
-      let own = number(of: child)
-      if own != wildcard { others[key] = own }
+      let childNumber = number(of: child)
+      if childNumber != wildcard { others[key] = childNumber }
     }
     let shape = Shape(indexes: Set(node.indexes), wildcard: wildcard, others: others)
-    if let known = numbers[shape] { return known }
+    if let assigned = numbers[shape] { return assigned }
     numbers[shape] = numbers.count + 1
     return numbers.count
   }

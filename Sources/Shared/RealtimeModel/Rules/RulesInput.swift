@@ -1,6 +1,6 @@
 // Reads the tokens of a rules file: strings, words, brackets and comments.
 //
-// Invariant: `offset <= bytes.count`, and every access to a byte is preceded by that check.
+// Invariant: `offset <= bytes.count`, and each index is checked against `bytes.count` before the byte is read.
 
 /// A string of a rules file, with the offset of each of its bytes in the file.
 struct RulesString {

@@ -41,7 +41,7 @@ struct RulesReader {
     return (root, String(decoding: strict.bytes, as: UTF8.self))
   }
 
-  private mutating func note(_ offset: Int, _ message: String) {
+  private mutating func recordProblem(_ offset: Int, _ message: String) {
     // Only the first ``RulesFile/maximumProblems`` in text order are reported. Up to twice as many are collected,
     // because a problem that is found at the end of an object may precede already collected problems in the text.
     if problems.count < 2 * RulesFile.maximumProblems { problems.append((offset, message)) }
@@ -56,13 +56,13 @@ struct RulesReader {
     let inside = input.offset + 1
     try members { reader, name, offset throws(ParseError) in
       guard name == "rules" else {
-        reader.note(offset, "Unexpected property '\(name)': only 'rules' may stand here.")
+        reader.recordProblem(offset, "Unexpected property '\(name)': only 'rules' may stand here.")
         return try reader.skipValue()
       }
       reader.strict.key(name)
       root = try reader.readNode([])
     }
-    if root == nil, problems.isEmpty { note(inside, "Expected 'rules' property.") }
+    if root == nil, problems.isEmpty { recordProblem(inside, "Expected 'rules' property.") }
     try input.skipSpace()
     guard input.peek == nil else { throw input.unexpected("the end of the text") }
     return root
@@ -74,7 +74,7 @@ struct RulesReader {
   private mutating func readNode(_ path: [String]) throws(ParseError) -> RuleNode? {
     try input.skipSpace()
     guard input.peek == UInt8(ascii: "{") else {
-      note(input.offset, "Expected an object of rules.")
+      recordProblem(input.offset, "Expected an object of rules.")
       try skipValue()
       return nil
     }
@@ -97,21 +97,21 @@ struct RulesReader {
   ) throws(ParseError) {
     guard name.utf8.first == UInt8(ascii: "$") else {
       if !ChildKey.isValid(name) {
-        note(
+        recordProblem(
           offset,
           ##"Key names can't contain ".", "#", "$", "/", "[", or "]" (unbound names start with "$")"##)
       } else if name.utf8.count > RealtimeLimits.standard.keyBytes {
-        note(offset, "Key names can have at most \(RealtimeLimits.standard.keyBytes) bytes.")
+        recordProblem(offset, "Key names can have at most \(RealtimeLimits.standard.keyBytes) bytes.")
       }
       if let node = try readNode(path + [name]) { draft.children[ChildKey(name)] = node }
       return
     }
     if !RulesReader.isName(name.utf8.dropFirst()) {
-      note(offset, "A wildcard is a $ and a name of letters, digits and _, not '\(name)'.")
+      recordProblem(offset, "A wildcard is a $ and a name of letters, digits and _, not '\(name)'.")
     } else if path.contains(where: { $0.utf8.elementsEqual(name.utf8) }) {
-      note(offset, "The wildcard '\(name)' stands above already: give this one another name.")
+      recordProblem(offset, "The wildcard '\(name)' stands above already: give this one another name.")
     } else if let other = draft.wildcard?.name, other != name {
-      note(offset, "There may be one wildcard at a place: '\(other)' stands here already.")
+      recordProblem(offset, "There may be one wildcard at a place: '\(other)' stands here already.")
     }
     if let node = try readNode(path + [name]) { draft.wildcard = (name, node) }
   }
@@ -141,7 +141,7 @@ struct RulesReader {
       rule = .constant(value)
       checkRule(rule, kind, path, at: start) { _ in start }
     default:
-      note(input.offset, "\(kind.rawValue) must be a string with an expression, or true or false.")
+      recordProblem(input.offset, "\(kind.rawValue) must be a string with an expression, or true or false.")
       try skipValue()
       return nil
     }
@@ -158,7 +158,7 @@ struct RulesReader {
     let site = RuleSite(path: path, kind: kind, rule: rule, line: line, column: column)
     guard let mistake = check(site) else { return }
     let mistakeLine = positions.position(of: offset(mistake.offset)).line
-    note(start, mistakeLine == line ? mistake.message : "\(mistake.message) (line \(mistakeLine))")
+    recordProblem(start, mistakeLine == line ? mistake.message : "\(mistake.message) (line \(mistakeLine))")
   }
 
   private mutating func readIndexes() throws(ParseError) -> [Ordering] {
@@ -171,7 +171,7 @@ struct RulesReader {
       try elements { reader throws(ParseError) in try reader.readIndex(&found) }
       strict.endArray()
     default:
-      note(input.offset, ".indexOn must be a string or an array of strings.")
+      recordProblem(input.offset, ".indexOn must be a string or an array of strings.")
       try skipValue()
     }
     return found
@@ -179,14 +179,14 @@ struct RulesReader {
 
   private mutating func readIndex(_ found: inout [Ordering]) throws(ParseError) {
     guard input.peek == UInt8(ascii: "\"") else {
-      note(input.offset, ".indexOn must be a string or an array of strings.")
+      recordProblem(input.offset, ".indexOn must be a string or an array of strings.")
       return try skipValue()
     }
     let offset = input.offset
     let text = try input.readString().string
     strict.string(text)
     guard !text.isEmpty, let ordering = try? Ordering(wire: text) else {
-      return note(offset, ".indexOn must name child paths or .value, not '\(text)'.")
+      return recordProblem(offset, ".indexOn must name child paths or .value, not '\(text)'.")
     }
     switch ordering {
     case .key, .priority: return
@@ -206,7 +206,9 @@ struct RulesReader {
     while try input.next(before: UInt8(ascii: "}")) {
       let offset = input.offset
       let name = try input.readString().string
-      if !seen.insert(ChildKey(name)).inserted { note(offset, "The property '\(name)' stands here twice.") }
+      if !seen.insert(ChildKey(name)).inserted {
+        recordProblem(offset, "The property '\(name)' stands here twice.")
+      }
       try input.skipSpace()
       try input.expect(UInt8(ascii: ":"))
       try body(&self, name, offset)

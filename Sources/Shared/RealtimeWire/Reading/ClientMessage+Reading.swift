@@ -38,7 +38,7 @@ extension ClientMessage {
   ) throws(JSONError) -> ClientMessage {
     var reader = try JSONReader(unsafeBytes: bytes, limits: limits.json)
     var type = number == nil ? nil : "d"
-    var later: Int?
+    var skippedContent: Int?
     var found: ClientMessage?
     try reader.beginObject()
     while let key = try reader.nextKey() {
@@ -51,7 +51,7 @@ extension ClientMessage {
           if isBroken { return message }
           found = message
         } else {
-          later = reader.offset
+          skippedContent = reader.offset
           try reader.skipValue()
         }
       default: try reader.skipValue()
@@ -59,9 +59,9 @@ extension ClientMessage {
     }
     try reader.finish()
     if found == nil, let type {
-      if let later {
+      if let skippedContent {
         var isBroken = false
-        reader.rewind(to: later)
+        reader.rewind(to: skippedContent)
         found = try body(type, number, &reader, bytes, limits, &isBroken)
       } else if type == "c" {
         found = .control(.unknown(""))

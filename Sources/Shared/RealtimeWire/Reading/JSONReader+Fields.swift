@@ -5,14 +5,15 @@ import JSON
 import RealtimeModel
 
 extension JSONReader {
-  mutating func skippingNull() throws(JSONError) -> Bool {
+  /// Reads a null, if it is the next value. Returns whether it was.
+  mutating func consumeNull() throws(JSONError) -> Bool {
     guard try peekKind() == .null else { return false }
     try readNull()
     return true
   }
 
   mutating func optionalString() throws(JSONError) -> String? {
-    try skippingNull() ? nil : try readString()
+    try consumeNull() ? nil : try readString()
   }
 
   /// Splits a path of a server without validating its keys.
@@ -31,7 +32,7 @@ extension JSONReader {
   }
 
   mutating func optionalInt() throws(JSONError) -> Int64? {
-    if try skippingNull() { return nil }
+    if try consumeNull() { return nil }
     let start = offset
     switch try readNumber() {
     case .int(let value): return value
@@ -52,7 +53,7 @@ extension JSONReader {
   mutating func children(
     _ rules: NodeRules, _ limits: RealtimeLimits = .standard
   ) throws(JSONError) -> [(Path, Node)] {
-    if try skippingNull() { return [] }
+    if try consumeNull() { return [] }
     guard try peekKind() == .object else {
       throw JSONError(.invalidData, at: offset, detail: "an update must be an object of paths and values")
     }
@@ -63,24 +64,24 @@ extension JSONReader {
         children.append((try self.path(key), try readNode(rules, limits: limits)))
         continue
       }
-      let place = offset
+      let start = offset
       let path: Path
       do throws(RealtimeError) {
         path = try Path(validating: key, allowingPriority: true, limits: limits)
       } catch {
-        throw JSONError(.invalidData, at: place, detail: "\(error.message) \(key)")
+        throw JSONError(.invalidData, at: start, detail: "\(error.message) \(key)")
       }
       // An empty path would replace the location itself.
-      if path.isRoot { throw JSONError(.invalidKey, at: keyStart(before: place)) }
+      if path.isRoot { throw JSONError(.invalidKey, at: keyStart(before: start)) }
       let node = try readNode(rules, limits: limits)
-      if path.isPriority { try check(priority: node, at: place) }
+      if path.isPriority { try check(priority: node, at: start) }
       children.append((path, node))
     }
     return children
   }
 
   /// Rejects data at a `.priority` path that is not a valid priority.
-  func check(priority node: Node, at place: Int) throws(JSONError) {
+  func check(priority node: Node, at start: Int) throws(JSONError) {
     if node.isEmpty { return }
     if let value = node.leafValue, node.priority == nil {
       do throws(RealtimeError) {
@@ -88,24 +89,24 @@ extension JSONReader {
         return
       } catch {}
     }
-    throw JSONError(.invalidData, at: place, detail: "priority must be null, a number or a string")
+    throw JSONError(.invalidData, at: start, detail: "priority must be null, a number or a string")
   }
 
   /// Reads a query object. An empty object or null means the default query.
   mutating func querySpec() throws(JSONError) -> QuerySpec {
-    if try skippingNull() { return .default }
-    let place = offset
+    if try consumeNull() { return .default }
+    let start = offset
     var fields: [(name: String, value: LeafValue?)] = []
     try beginObject()
     while let name = try nextKey() {
       let node = try readNode(.read)
       if case .children = node.content {
-        throw JSONError(.invalidData, at: place, detail: "the query's \(name) must not be an object")
+        throw JSONError(.invalidData, at: start, detail: "the query's \(name) must not be an object")
       }
       fields.append((name, node.leafValue))
     }
     do throws(RealtimeError) { return try QuerySpec(wireFields: fields) } catch {
-      throw JSONError(.invalidQuery, at: place, detail: error.message)
+      throw JSONError(.invalidQuery, at: start, detail: error.message)
     }
   }
 }

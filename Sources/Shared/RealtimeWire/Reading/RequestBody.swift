@@ -3,6 +3,7 @@
 import JSON
 import RealtimeModel
 
+/// The fields of a request's body, as far as they were read.
 struct RequestBody {
   var path: Path?
   var data: Node?
@@ -18,7 +19,7 @@ struct RequestBody {
   var counters: [String: Int64] = [:]
 
   /// The type of an action's field `d`.
-  private enum Data {
+  private enum DataType {
     case none, node, children
   }
 
@@ -46,7 +47,7 @@ struct RequestBody {
     }
   }
 
-  private static func data(of action: String) -> Data {
+  private static func dataType(of action: String) -> DataType {
     switch action {
     case "p", "o": .node
     case "m", "om": .children
@@ -63,14 +64,14 @@ struct RequestBody {
       return
     }
     var pathText: String?
-    var dataPlace = 0
+    var dataStart = 0
     try reader.beginObject()
     while let key = try reader.nextKey() {
       switch key {
       case "p": pathText = try reader.readString()
       case "d":
-        dataPlace = reader.offset
-        switch Self.data(of: action) {
+        dataStart = reader.offset
+        switch Self.dataType(of: action) {
         case .none: try reader.skipValue()
         case .node: data = try reader.readNode(limits: limits)
         case .children: children = try reader.children(.write, limits)
@@ -104,12 +105,12 @@ struct RequestBody {
       } catch {
         throw JSONError(.invalidQuery, at: 0, detail: error.message)
       }
-      if path?.isPriority == true, let data { try reader.check(priority: data, at: dataPlace) }
+      if path?.isPriority == true, let data { try reader.check(priority: data, at: dataStart) }
     }
   }
 
   private static func compoundHash(_ reader: inout JSONReader) throws(JSONError) -> CompoundHashFields? {
-    if try reader.skippingNull() { return nil }
+    if try reader.consumeNull() { return nil }
     var fields = CompoundHashFields(posts: [], hashes: [])
     try reader.beginObject()
     while let key = try reader.nextKey() {

@@ -34,10 +34,15 @@ public struct RequestNumberScanner: Sendable {
   /// The bytes of the current number or literal.
   private var digits: [UInt8] = []
   private var isInWord = false
+  /// Whether the message's object `d` was opened.
   private var hasRequest = false
+  /// Whether the message's type `t` is `d`, the type of requests.
   private var isData = false
+  /// Whether the message is malformed, so that it has no certain number.
   private var isBroken = false
+  /// The number that was read; it counts only if the rest of the message is well formed.
   private var found: Int64?
+  /// The number, if it counts whatever follows.
   private var confirmed: Int64?
 
   /// Creates a scanner at the start of a message.

@@ -19,24 +19,24 @@ extension ServerMessage {
   private static func read(_ bytes: UnsafeRawBufferPointer) throws(JSONError) -> ServerMessage {
     var reader = try JSONReader(unsafeBytes: bytes)
     var type = ""
-    var place: Int?
+    var contentStart: Int?
     try reader.beginObject()
     while let key = try reader.nextKey() {
       switch key {
       case "t": type = try reader.readString()
       case "d":
-        place = reader.offset
+        contentStart = reader.offset
         try reader.skipValue()
       default: try reader.skipValue()
       }
     }
     try reader.finish()
-    guard let place else { throw JSONError(.unexpectedType, at: 0) }
-    reader.rewind(to: place)
+    guard let contentStart else { throw JSONError(.unexpectedType, at: 0) }
+    reader.rewind(to: contentStart)
     switch type {
     case "c": return .control(try control(&reader))
     case "d": return try data(&reader, bytes)
-    default: throw JSONError(.unexpectedType, at: place)
+    default: throw JSONError(.unexpectedType, at: contentStart)
     }
   }
 
@@ -174,7 +174,7 @@ extension ServerMessage {
   private static func firstElement(
     _ reader: inout JSONReader, _ bytes: UnsafeRawBufferPointer
   ) throws(JSONError) -> [UInt8]? {
-    if try reader.skippingNull() { return nil }
+    if try reader.consumeNull() { return nil }
     guard try reader.peekKind() == .array else { return Array(bytes[try reader.skipValue()]) }
     var first: [UInt8]?
     try reader.beginArray()

@@ -14,7 +14,7 @@ public enum UpdateBody {
     do throws(JSONError) {
       var reader = try JSONReader(unsafeBytes: bytes, limits: limits.json)
       var children: [(Path, Node)]?
-      if try !reader.skippingNull() { children = try reader.children(.write, limits) }
+      if try !reader.consumeNull() { children = try reader.children(.write, limits) }
       try reader.finish()
       return children
     } catch {

@@ -1,4 +1,4 @@
-// Writes the messages of a server. Every control message has the member `d`, since one client ignores
+// Writes the messages of a server. Every control message has the member `d`, because one of Firebase's clients ignores
 // control messages without it. The paths of pushes have no leading slash.
 
 public import JSON
@@ -83,9 +83,9 @@ extension ServerPush {
   /// The message as JSON.
   public func json() -> [UInt8] {
     switch self {
-    case .data(let path, let data, let tag): PushEncoder(data: data, at: path).message(tag: tag)
-    case .merge(let path, let children, let tag): PushEncoder(merge: children, at: path).message(tag: tag)
-    case .rangeMerge(let path, let ranges, let tag): PushEncoder(ranges: ranges, at: path).message(tag: tag)
+    case .data(let path, let data, let tag): UntaggedPush(data: data, at: path).message(tag: tag)
+    case .merge(let path, let children, let tag): UntaggedPush(merge: children, at: path).message(tag: tag)
+    case .rangeMerge(let path, let ranges, let tag): UntaggedPush(ranges: ranges, at: path).message(tag: tag)
     case .cancel(let path, let queryText):
       Self.message("c") { (writer: inout JSONWriter) in
         writer.key("p")

@@ -1,11 +1,11 @@
-// Encodes a push once for all its subscribers. Each client assigns its own tags to its filtered queries. Therefore the
-// tag comes last in the message, and all subscribers share the bytes before it.
+// An untagged push is encoded once for all its subscribers. Each client assigns its own tags to its filtered queries.
+// Therefore the tag comes last in the message, and all subscribers share the bytes before it.
 
 import JSON
 public import RealtimeModel
 
 /// An encoded push, without the tag of the query that receives it.
-public struct PushEncoder: Sendable {
+public struct UntaggedPush: Sendable {
   /// The message up to the tag.
   public let bytes: [UInt8]
 

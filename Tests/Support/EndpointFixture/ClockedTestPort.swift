@@ -1,5 +1,5 @@
-// An engine port is a Firestore port over an engine in memory, whose clock the test sets. It serves tests of behaviour
-// that depends on time.
+// A clocked test port is a Firestore port over an engine in memory. The test sets the clock of the engine's store. It
+// serves tests of behaviour that depends on time.
 
 import Access
 import FirestoreEngine
@@ -9,19 +9,19 @@ import Locking
 import OrderedStore
 
 /// A port on a real socket, and its store's clock.
-struct EnginePort {
+struct ClockedTestPort {
   let client: GRPCTestClient
   private let store: MemoryStore
   private let microseconds: Guarded<UInt64>
 
   static func with(
-    policy: any AccessPolicy<FirestoreAccess> = OpenPolicy(), _ body: (EnginePort) async throws -> Void
+    policy: any AccessPolicy<FirestoreAccess> = OpenPolicy(), _ body: (ClockedTestPort) async throws -> Void
   ) async throws {
     let microseconds = Guarded<UInt64>(1_800_000_000_000_000)
     let clock = StoreClock { microseconds.withLock { $0 } }
     let store = try MemoryStore(StoreOptions(clock: clock, trimmingIntervalMilliseconds: 0))
     try await FirestoreTestPort.with(store: store, policy: policy) { port in
-      try await body(EnginePort(client: port.client, store: store, microseconds: microseconds))
+      try await body(ClockedTestPort(client: port.client, store: store, microseconds: microseconds))
     }
     try await store.close()
   }
