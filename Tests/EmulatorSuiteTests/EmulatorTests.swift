@@ -1,4 +1,4 @@
-// Tests the emulator's paths on the Firestore port: clearing databases.
+// Tests the emulator's paths on the Firestore port: clearing databases and collections, and the rejection of triggers.
 
 import FirestoreProtobuf
 import HearthServer

@@ -215,8 +215,8 @@ struct ServeCommandTests {
     let file = directory.appendingPathComponent("other.json")
     try Data(#"{"emulators": {"firestore": {"host": "127.0.0.4"}}}"#.utf8).write(to: file)
 
-    /// Runs a server.
-    /// - Returns: its output, its log, and the stored result of a write.
+    /// Runs a server while `body` runs, and stops it.
+    /// - Returns: the ended process, which has the output.
     func run(_ arguments: [String], _ body: (HearthProcess) async throws -> Void) async throws
       -> HearthProcess
     {

@@ -1,4 +1,6 @@
-// Exports and imports Firestore databases in the emulator suite's format.
+// Exports and imports Firestore databases in the emulator suite's format. The format is that of Cloud Datastore: an export
+// consists of kinds (groups of documents), and each kind has output files with the documents. This server writes one kind
+// with one output file.
 //
 // Invariants
 //   1. An export shows one consistent state.
@@ -126,6 +128,7 @@ struct EmulatorExports: Sendable {
     _ path: String, in source: ExportSource, into database: DatabaseName
   ) async throws(FirestoreError) {
     let outputs = try await ExportFiles.blocking(.invalidArgument) { try Self.outputs(of: path, in: source) }
+    // All records are read before the first write (invariant 2).
     for output in outputs { try await read(output, database) { _ throws(FirestoreError) in } }
     for output in outputs {
       try await read(output, database) { writes throws(FirestoreError) in

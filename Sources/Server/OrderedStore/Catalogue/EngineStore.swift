@@ -208,7 +208,7 @@ package final class EngineStore: OrderedStore {
   private func open(_ name: String, _ history: HistoryWindow) throws -> OpenDatabase {
     let known = registry.wait { registry -> OpenDatabase?? in
       let database = registry.database(name)
-      // A provisional database that is being released has not recorded its newest version yet.
+      // Waits for a provisional database that is being released: it has not recorded its newest version yet.
       return database == nil && registry.provisional[name] != nil ? nil : .some(database)
     }
     if let database = known ?? nil { return database }

@@ -15,7 +15,8 @@
 // Invariants
 //   1. Groups are written one at a time, in order. Within a group, commits of one database keep their sequence.
 //   2. A group is published, delivered to followers and completed, in this order, only after the engine reported it
-//      durable. Every call sequenced after a commit completes after that commit's delivery.
+//      durable. A call that is sequenced after a commit is completed only after that
+//      commit was delivered to followers.
 //   3. No version above the durable ceiling is published. A group that needs a higher ceiling writes it with its rows.
 //   4. After a failed write nothing is written. The outcome of the failed group is unknown until a restart, and every call
 //      in flight or later fails with that error.

@@ -5,8 +5,9 @@
 // Invariants
 //   1. Deleted rows are at or below the floor, and the batch that deletes them also writes the floor.
 //   2. A step reads a bounded number of rows, so that commits never wait long for it.
-// Undo rows are ordered by key, not by version, so a sweep must scan all of them. The next sweep starts only
-// after the floor can advance by one sixteenth of the window.
+//
+// A sweep is the deletion of one database's rows up to one floor. Undo rows are ordered by key, not by version, so a sweep
+// must scan all of them. The next sweep starts only after the floor can advance by one sixteenth of the window.
 //
 // Decision: docs/decisions/0004-history-and-reads.md
 

@@ -112,8 +112,8 @@ final class CommitSequencer: @unchecked Sendable {
     schedule()
   }
 
-  /// Runs jobs that were queued together, and releases their commits to the writer together. Releases them earlier when
-  /// the first commit has waited for a millisecond. The waiting time is computed from versions, because versions follow
+  /// Runs jobs that were queued together, and releases their commits to the writer together. Releases them earlier after
+  /// every 64 jobs, and when the first commit has waited for a millisecond. The waiting time is computed from versions, because versions follow
   /// the clock.
   private func run(_ jobs: [Job]) {
     var first: Version?

@@ -8,7 +8,7 @@ struct ReadValidation: Sendable {
   /// The number of validations on reader threads after which the sequencer validates everything. More than one is
   /// needed only if thousands of keys change during a validation.
   static let maximumAttempts = 3
-  /// The number of keys that the sequencer looks up in the stored rows.
+  /// The maximum number of keys that the sequencer looks up in the stored rows.
   static let maximumKeys = 100
 
   /// The reads. Their version rises with each validation.

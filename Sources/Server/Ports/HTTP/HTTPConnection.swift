@@ -84,7 +84,8 @@ package final class HTTPConnection: ResponseAccounting {
 }
 
 /// Notifies the `HTTPConnection` that the port drains, and ends its waiting streams at the end of the connection. It
-/// precedes the request handlers in the pipeline, because they hold back the drain event until they have responded.
+/// precedes NIO's `HTTPServerPipelineHandler` in the pipeline, because that handler does not forward the drain event during a
+/// request.
 final class HTTPDrainHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = NIOAny
 

@@ -292,8 +292,7 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// Releases the request's body and its memory. Called when the response is written, and at the end of the
-  /// connection.
+  /// Releases the request's head and body, with their memory. Called when the response is written.
   func releaseRequest() {
     endUpload(.broken)
     release()

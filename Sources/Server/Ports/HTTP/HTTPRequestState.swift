@@ -4,7 +4,7 @@
 // Invariants
 //   1. One request at a time. The next one begins only after the response to the last was flushed.
 //   2. No request is served after the last response of a connection.
-//   3. A request whose response began before its body was complete is never treated as complete.
+//   3. If a response begins before the body of its request is complete, that request is the last one of its connection.
 
 /// Tracks one request at a time.
 struct HTTPRequestState {
@@ -40,7 +40,7 @@ struct HTTPRequestState {
   private(set) var isLast = false
   private(set) var isHalfClosed = false
 
-  /// Whether a request is waiting for the beginning of its response, or its body is incomplete.
+  /// Whether a request has begun to arrive whose response has not been flushed.
   var hasRequest: Bool { if case .none = request { false } else { true } }
 
   /// Whether body bytes belong to a request that has no response.

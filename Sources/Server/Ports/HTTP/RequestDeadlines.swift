@@ -1,7 +1,7 @@
 // Enforces the deadlines of requests, so that a slow or silent client cannot hold a connection or HTTP/2 stream.
 //
-// Invariant: the deadline of a head starts at the end of the previous request. The deadline of a body starts at the end
-// of the head. A client that sends single bytes does not extend a deadline. Only a body that arrives at the minimum
+// Invariant: the deadline of a head starts when the connection opens, and again at the end of each response. The deadline
+// of a body starts at the end of the head. A client that sends single bytes does not extend a deadline. Only a body that arrives at the minimum
 // rate has more time.
 
 import NIOCore

@@ -7,7 +7,7 @@
 //
 // Invariants
 //   1. Reserved bytes stay within the limit, except for responses that report completed work (`reserveUnchecked`) and for
-//      growth that a reservation has announced (`PageMemory.resize`).
+//      results that turn out larger than the stream's reservation (`PageMemory.resize`).
 //   2. A holder releases everything at the end of its connection, at the latest. The bytes of a connection that is
 //      being closed for its memory are released immediately.
 //

@@ -41,8 +41,8 @@ package final class MemoryReservation {
   package func reserve(_ bytes: Int) -> Bool { reserve(bytes, leavingRoom: false) }
 
   /// Holds `bytes` more of a response to a read. Returns false, and holds nothing, if the budget has no capacity. Also
-  /// returns false if this connection already holds memory and results may not use more: the remaining part is for
-  /// clients that read their responses.
+  /// returns false if this connection already holds reserved bytes and the budget is filled up to its `resultLimit`: the
+  /// remaining part is for connections that hold none.
   package func reserveResponse(_ bytes: Int) -> Bool { reserve(bytes, leavingRoom: reserved > 0) }
 
   private func reserve(_ bytes: Int, leavingRoom: Bool) -> Bool {
