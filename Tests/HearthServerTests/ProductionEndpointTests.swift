@@ -61,7 +61,7 @@ struct ProductionEndpointTests {
       "--auth-port", "0",
     ])
     try await process.wait(for: "ready\n")
-    let administrator = try await Self.administrator(data)
+    let administrator = try await Self.administratorToken(data)
     let ports = Ports(
       firestore: try process.port(of: "Cloud Firestore"), database: try process.port(of: "Realtime Database"),
       auth: try process.port(of: "Authentication"))
@@ -108,7 +108,7 @@ struct ProductionEndpointTests {
 
   /// Creates a service account of a running server, as `hearth credentials create` does.
   /// - Returns: a token that the account signs.
-  private static func administrator(_ data: String) async throws -> String {
+  private static func administratorToken(_ data: String) async throws -> String {
     let file = try JSONValue(
       json: try await Credentials(directory: data).create(
         name: "backend", project: project, role: .administrator, tokenURI: "http://127.0.0.1/token"))

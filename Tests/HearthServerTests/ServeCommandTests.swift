@@ -108,7 +108,7 @@ struct ServeCommandTests {
       ("firestore", "firestore.rules", "firestore.rules, which firebase.json names, does not exist"),
       ("database", "database.rules.json", "database.rules.json, which firebase.json names, does not exist"),
     ])
-  func rulesFile(section: String, name: String, says: String) async throws {
+  func rulesFile(section: String, name: String, expectedText: String) async throws {
     let directory = try temporaryDirectory()
     defer { try? FileManager.default.removeItem(at: directory) }
     let file = directory.appendingPathComponent("firebase.json")
@@ -119,7 +119,7 @@ struct ServeCommandTests {
       try await failedStart(["--ephemeral", "--config", file.path] + Self.anyPorts),
       try await failedStart(["--ephemeral"] + Self.anyPorts, environment: ["HEARTH_CONFIG": file.path]),
     ] {
-      #expect(message.contains(name) && message.contains(says), "\(message)")
+      #expect(message.contains(name) && message.contains(expectedText), "\(message)")
     }
   }
 

@@ -180,12 +180,12 @@ struct EmulatorExports: Sendable {
     let directory = ExportSource.directory(of: path)
     var kinds: [String] = []
     var outputs: [String] = []
-    var known: Set<String> = []
+    var visitedPaths: Set<String> = []
     for name in try ExportMetadata.kinds(overall: overall) {
       // The emulator suite on Windows writes backslashes in paths.
       let isFromWindows = !ExportFiles.exists("\(directory)/\(name)")
       let kind = try source.path(isFromWindows ? name.replacing("\\", with: "/") : name, in: directory)
-      if known.insert(kind).inserted { kinds.append(kind) }
+      if visitedPaths.insert(kind).inserted { kinds.append(kind) }
     }
     for kind in kinds {
       let bytes = try ExportFiles.read(kind, atMost: ExportMetadata.maximumBytes)
@@ -194,7 +194,7 @@ struct EmulatorExports: Sendable {
         do { output = try source.path(name, in: ExportSource.directory(of: kind)) } catch let error
           as ExportFiles.Failure
         { throw FirestoreError.invalidArgument("Failed parse entity file:\(error.path)") }
-        if known.insert(output).inserted { outputs.append(output) }
+        if visitedPaths.insert(output).inserted { outputs.append(output) }
       }
     }
     return outputs

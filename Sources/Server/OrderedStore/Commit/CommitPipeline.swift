@@ -100,12 +100,12 @@ final class CommitPipeline: Sendable {
 
   private let engine: any StorageEngine
   private let options: StoreOptions
-  private let published: Guarded<Published>
+  private let published: Guarded<SharedState>
   private let ceiling: Guarded<Version>
   private let state: Guarded<State>
 
   init(
-    _ engine: any StorageEngine, _ published: Guarded<Published>, ceiling: Version, _ options: StoreOptions
+    _ engine: any StorageEngine, _ published: Guarded<SharedState>, ceiling: Version, _ options: StoreOptions
   ) {
     self.engine = engine
     self.options = options

@@ -57,8 +57,8 @@ struct UncommittedRows {
     return nil
   }
 
-  /// The rows in the order of their keys.
-  mutating func scanned() -> OrderedMap<Entry> {
+  /// Returns the rows in the order of their keys, for a scan.
+  mutating func orderedRows() -> OrderedMap<Entry> {
     isScanned = true
     if let ordered { return ordered }
     var map = OrderedMap<Entry>()
@@ -101,7 +101,7 @@ struct UncommittedRows {
 
   /// Records that the rows put since the last call are a commit, so that ``removePublished(upTo:)`` can remove them.
   /// - Parameter bytes: the bytes of its keys and values.
-  mutating func add(bytes: Int, at version: Version) {
+  mutating func recordCommit(bytes: Int, at version: Version) {
     precondition(version > newest, "invariant: commits are sequenced with rising versions")
     newest = version
     guard let last = segments.indices.last else { return }

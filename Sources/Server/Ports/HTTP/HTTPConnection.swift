@@ -39,7 +39,7 @@ package final class HTTPConnection: ResponseAccounting {
     if new > old, total > limits.maximumRequestBytes {
       throw .tooManyRequestBytes(limit: limits.maximumRequestBytes)
     }
-    guard memory.resize(from: old, to: new) else { throw .outOfMemory(memory.memory.refusal) }
+    guard memory.resize(from: old, to: new) else { throw .outOfMemory(memory.budget.refusal) }
     requestBytes = total
   }
 

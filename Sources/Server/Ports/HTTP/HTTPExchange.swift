@@ -121,7 +121,7 @@ package final class HTTPExchange {
   func send(_ bytes: ByteBuffer, isOptional: Bool = false) throws -> Bool {
     guard case .streaming = phase, let output else { throw CancellationError() }
     guard !isOptional || memory.hasRoom(for: bytes.readableBytes) else {
-      throw HTTPRequestFailure.outOfMemory(memory.memory.refusal)
+      throw HTTPRequestFailure.outOfMemory(memory.budget.refusal)
     }
     output.write(bytes)
     return output.isWritable

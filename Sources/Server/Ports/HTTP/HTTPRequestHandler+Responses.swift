@@ -47,7 +47,7 @@ extension HTTPRequestHandler: HTTPExchangeOutput {
       return connection.service.response(to: .tooManyUnreadBytes(limit: limit))
     }
     guard !connection.memory.hasRoom(for: response.body.readableBytes) else { return nil }
-    return connection.service.response(to: .outOfMemory(connection.memory.memory.refusal))
+    return connection.service.response(to: .outOfMemory(connection.memory.budget.refusal))
   }
 
   func begin(_ status: HTTPResponseStatus, _ headers: HTTPHeaders) {

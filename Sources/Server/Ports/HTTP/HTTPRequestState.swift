@@ -19,9 +19,9 @@ struct HTTPRequestState {
     case none
     /// The service has not completed the response: it is computing it or streaming it.
     case pending
-    /// The response is written, but not flushed. `hadRequest`: whether the request was complete when the response
-    /// ended.
-    case flushing(hadRequest: Bool)
+    /// The response is written, but not flushed. `requestWasComplete`: whether the complete request had arrived when the
+    /// response ended.
+    case flushing(requestWasComplete: Bool)
     /// The last response was flushed. The connection waits for the client to stop sending.
     case lingering
   }
@@ -75,12 +75,12 @@ struct HTTPRequestState {
     guard case .pending = response else {
       preconditionFailure("invariant: a response ends once, after it began")
     }
-    response = .flushing(hadRequest: !isReceiving)
+    response = .flushing(requestWasComplete: !isReceiving)
   }
 
   /// Called when the response was flushed.
   mutating func flushedResponse() -> Continuation {
-    guard case .flushing(let hadRequest) = response else {
+    guard case .flushing(let requestWasComplete) = response else {
       preconditionFailure("invariant: a response is flushed once, after it was written")
     }
     guard isLast else {
@@ -88,7 +88,7 @@ struct HTTPRequestState {
       response = .none
       return .nextRequest
     }
-    return hadRequest || isHalfClosed ? .close : .linger
+    return requestWasComplete || isHalfClosed ? .close : .linger
   }
 
   /// Called when the complete response was sent. The client then has time to read it.

@@ -45,7 +45,7 @@ package final class LargeResponseQueue {
       let call = waiting.remove(at: index)
       guard connection.memory.reserveResponse(call.expectedBytes) else {
         call.exchange.respond(
-          connection.service.response(to: .outOfMemory(connection.memory.memory.refusal)))
+          connection.service.response(to: .outOfMemory(connection.memory.budget.refusal)))
         continue
       }
       call.hasStarted = true
