@@ -1,9 +1,9 @@
 // The client-cuts run ends clients of an SDK at random changes of their disk. One third of the clients are killed, and
-// the disk keeps all data. For the others the power is cut (PowerCuts.swift). In half of all clients a random sync
-// fails before.
+// the disk keeps all data. For the others the power is cut (PowerCuts.swift). For half of all clients, a random sync also
+// fails before the kill or power cut.
 //
 // The next start must find a prefix of the writes, in order and without a gap. After a kill they include every write
-// whose event the app received; after a power cut or a failed sync, every write that was synced since. The app must
+// whose event the app received; after a power cut or a failed sync, every write that is durable. The app must
 // receive an error for each failed sync, and for nothing else.
 
 import Glibc
@@ -100,12 +100,15 @@ struct ClientCuts {
 
 /// The log of one client.
 struct ClientLog {
-  /// The highest number of a write that was made, that the app saw, and that is durable.
+  /// The number of the last write that the client made.
   private(set) var made = 0
   private(set) var shown = 0
   private(set) var durable = 0
+  /// The number of the last write whose event the app received.
   private(set) var wrong: [String] = []
+  /// The number of the last write that is durable.
   /// The codes of the errors of the cache that the app received.
+  /// The lines that report a wrong entry or cannot be read.
   private(set) var failures: [Int] = []
   private var restored: [Int] = []
   private(set) var last = 0
