@@ -87,8 +87,8 @@ public final class HearthServer: Sendable {
 
   /// Opens the store and every port.
   /// - Returns: the addresses, Firestore first.
-  /// - Throws: ``HearthError`` with advice; nothing stays open then. This includes a second start and a
-  ///   cancelled task. A failed start writes no export, because a partial import would replace a complete
+  /// - Throws: ``HearthError`` with advice; nothing stays open then. A second start and a start in a cancelled
+  ///   task also fail. A failed start writes no export, because a partial import would replace a complete
   ///   export.
   @discardableResult
   public func start() async throws(HearthError) -> [Listener] {

@@ -86,8 +86,8 @@ final class ProcessSignals: @unchecked Sendable {
   var stopSignal: Int32? { state.withLockedValue { $0.stopSignal } }
 
   /// Marks the server as ready, unless a signal was received before. Later signals stop a running server.
-  /// - Returns: the signal that was received before; nil if the server is ready. The signal stops the start,
-  ///   within the deadline for a start.
+  /// - Returns: the signal that was received before; nil if the server is ready. The caller must then stop
+  ///   the server, within the deadline for a stop during the start.
   func becomeReady() -> Int32? {
     state.withLockedValue { state in
       if state.stopSignal == nil { state.isReady = true }

@@ -113,8 +113,8 @@ final class CommitSequencer: @unchecked Sendable {
   }
 
   /// Runs jobs that were queued together, and releases their commits to the writer together. Releases them earlier after
-  /// every 64 jobs, and when the first commit has waited for a millisecond. The waiting time is computed from versions, because versions follow
-  /// the clock.
+  /// every 64 jobs, and when the first commit has waited for a millisecond. The waiting time is computed from versions,
+  /// because versions follow the clock.
   private func run(_ jobs: [Job]) {
     var firstUnreleased: Version?
     for (index, job) in jobs.enumerated() {

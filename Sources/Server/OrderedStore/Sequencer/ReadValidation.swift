@@ -1,5 +1,5 @@
-// The validation of a call's reads. Short work runs in the sequencer. Long work runs before, on a reader thread, and the
-// sequencer validates only the changes since then. So a call with old or large reads does not delay other calls.
+// The validation of a call's reads. A short validation runs in the sequencer. A long one first runs on a reader thread,
+// and the sequencer then validates only the changes since. So a call with old or large reads does not delay other calls.
 //
 // Invariant: the sequencer validates every change between the version of `reads` and the call's own version.
 

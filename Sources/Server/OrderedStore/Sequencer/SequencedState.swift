@@ -219,7 +219,7 @@ final class SequencedState: SequencedTransaction {
   func addRows(to batch: any EngineBatch, keepsHistory: Bool) {
     let layout = sequencer.layout
     commitVersion.withBytes { head in
-      // A copy of each change would retain its key and values.
+      // Changes are accessed by index, because a copy of each change would retain its key and values.
       for index in changes.indices {
         changes[index].key.withUnsafeBytes { key in
           layout.withRow(key) { physical in

@@ -1,5 +1,5 @@
-// The state that the requests of one HTTP connection share: limits of requests and responses, decompression, and the
-// drain of the port. Requests run one after another (HTTP/1.1) or concurrently (HTTP/2).
+// The state that the requests of one HTTP connection share: limits of requests and responses, decompression, and whether
+// the port is draining (ending gracefully). Requests run one after another (HTTP/1.1) or concurrently (HTTP/2).
 //
 // Invariant: the bodies of all requests without a response stay within the connection's limit and the server's memory.
 

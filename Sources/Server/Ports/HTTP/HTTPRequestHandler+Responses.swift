@@ -133,7 +133,7 @@ extension HTTPRequestHandler: HTTPExchangeOutput {
     reserve(Self.headBytes)
   }
 
-  /// Writes a body in parts, so that the delivery notices a client that reads slowly.
+  /// Writes a body in parts, so that `ResponseDelivery` can measure the progress of a client that reads slowly.
   private func writeBody(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) {
     guard bytes.readableBytes > 0 else { return }
     for part in ResponseDelivery.parts(of: bytes) {

@@ -2,7 +2,7 @@
 // request may be served, when the next one may follow, and when the connection ends.
 //
 // Invariants
-//   1. One request at a time. The next one begins only after the response to the last was flushed.
+//   1. One request at a time. The next one begins only after the previous response was flushed.
 //   2. No request is served after the last response of a connection.
 //   3. If a response begins before the body of its request is complete, that request is the last one of its connection.
 
@@ -91,7 +91,8 @@ struct HTTPRequestState {
     return requestWasComplete || isHalfClosed ? .close : .linger
   }
 
-  /// Called when the complete response was sent. The client then has time to read it.
+  /// Called when the last response was sent, but the client may still be sending its request. The connection then waits
+  /// for the client.
   mutating func linger() { response = .lingering }
 
   /// Makes the current request the last one of the connection.

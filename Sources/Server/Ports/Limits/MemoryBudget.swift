@@ -127,7 +127,7 @@ package final class MemoryHolder: Sendable {
   func reserve(_ bytes: Int) -> Bool { budget.reserve(bytes, for: self, within: budget.limit) }
 
   /// Reserves bytes of results, which leave a part of the budget to other requests. Returns false, and reserves nothing, if
-  /// results may not use more.
+  /// results already fill their part of the budget.
   func reserveResults(_ bytes: Int) -> Bool { budget.reserve(bytes, for: self, within: budget.resultLimit) }
 
   /// Makes room for bytes without reserving them. Returns false on a full budget.
