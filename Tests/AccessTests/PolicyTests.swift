@@ -90,16 +90,16 @@ private struct UnreadableDocuments: DocumentView {
   @Test("a directory replaces the default policy, except for databases with a dedicated policy")
   func directory() {
     let directory = PolicyDirectory<RealtimeAccess>(default: LockedPolicy())
-    let own = directory.slot(of: "own")
+    let dedicated = directory.slot(of: "dedicated")
     let other = directory.slot(of: "other")
-    directory.publish(OpenPolicy(), for: "own")
-    #expect(own.current.allowsEverything(.nobody) && !other.current.allowsEverything(.nobody))
+    directory.publish(OpenPolicy(), for: "dedicated")
+    #expect(dedicated.current.allowsEverything(.nobody) && !other.current.allowsEverything(.nobody))
     directory.publishDefault(OpenPolicy())
-    directory.publish(LockedPolicy(), for: "own")
-    #expect(!own.current.allowsEverything(.nobody) && other.current.allowsEverything(.nobody))
+    directory.publish(LockedPolicy(), for: "dedicated")
+    #expect(!dedicated.current.allowsEverything(.nobody) && other.current.allowsEverything(.nobody))
     #expect(directory.slot(of: "new").current.allowsEverything(.nobody))
-    directory.publish(nil, for: "own")
-    #expect(own.current.allowsEverything(.nobody))
+    directory.publish(nil, for: "dedicated")
+    #expect(dedicated.current.allowsEverything(.nobody))
   }
 }
 

@@ -10,9 +10,9 @@ import Testing
 @Suite("Principals") struct PrincipalTests {
   @Test("an administrator of one project is a caller without credentials in another")
   func projects() {
-    let own = Principal(.service(.administrator), project: "a")
-    #expect(own.acting(in: "a") == own)
-    #expect(own.acting(in: "b") == .nobody)
+    let administrator = Principal(.service(.administrator), project: "a")
+    #expect(administrator.acting(in: "a") == administrator)
+    #expect(administrator.acting(in: "b") == .nobody)
     #expect(Principal.administrator.acting(in: "b").isAdministrator)
     let user = Principal(.user(User(id: "u", claims: .none)), project: "a")
     #expect(user.acting(in: "b") == .nobody)

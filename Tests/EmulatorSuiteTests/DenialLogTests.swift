@@ -13,7 +13,7 @@ struct DenialLogTests {
   private let rules = "/emulator/v1/projects/demo-test:securityRules"
   private let documents = "/v1/projects/demo-test/databases/(default)/documents"
   private let denials = "/hearth/v1/projects/demo-test/databases/(default)/denials"
-  private let treeDenials = "/hearth/v1/projects/demo-test/instances/demo-test-default-rtdb/denials"
+  private let realtimeDenials = "/hearth/v1/projects/demo-test/instances/demo-test-default-rtdb/denials"
   private let owner = ["Authorization: Bearer owner"]
 
   private static func bearer(_ uid: String) -> [String] {
@@ -83,7 +83,7 @@ struct DenialLogTests {
     try await FirestoreTestServer.serving { server in
       try await load("allow get: if false;", server)
       _ = try await server.rest("GET", documents + "/users/u1")
-      for target in [denials, denials + "/1", treeDenials] {
+      for target in [denials, denials + "/1", realtimeDenials] {
         #expect(try await server.rest("GET", target).status == 401)
         #expect(try await server.rest("GET", target, headers: Self.bearer("u1")).status == 403)
         let page = owner + ["Origin: https://example.com"]
@@ -129,8 +129,8 @@ struct DenialLogTests {
       #expect(unknown.json["notRecorded"][0] == .string("users/other"))
       #expect(try await server.rest("POST", replay, self.draft("service"), headers: owner).status == 400)
       try await load("allow create: if true;", server)
-      let today = try await server.rest("POST", replay, headers: owner)
-      #expect(today.json["verdict"] == .string("ALLOW"))
+      let afterLoad = try await server.rest("POST", replay, headers: owner)
+      #expect(afterLoad.json["verdict"] == .string("ALLOW"))
     }
   }
 
@@ -193,7 +193,7 @@ struct DenialLogTests {
       #expect(denied.status == 401 && !denied.body.contains("limit"))
       let read = try await RESTClient.request(port, "GET", "/limit.json" + tree, headers: Self.bearer("u1"))
       #expect(read.status == 401)
-      let log = try await server.rest("GET", treeDenials, headers: owner).json
+      let log = try await server.rest("GET", realtimeDenials, headers: owner).json
       #expect(log["denials"].array?.count == 2)
       let reading = log["denials"][0]["decision"]["statements"][0]
       #expect(reading["rule"] == .string(".read") && reading["location"] == .string("/"))
@@ -207,7 +207,7 @@ struct DenialLogTests {
       #expect(limit?["value"] == .string("5") && limit?["line"] == .int(6))
       #expect(limit?["column"] == .int(67))
       #expect(log["denials"][1]["data"][0]["after"] == .string("number"))
-      let replay = treeDenials + "/1:replay"
+      let replay = realtimeDenials + "/1:replay"
       #expect(
         try await server.rest("POST", replay, headers: owner).json["verdict"] == .string("DENY"))
       let draft = self.draft(file.replacingOccurrences(of: "<", with: ">"))

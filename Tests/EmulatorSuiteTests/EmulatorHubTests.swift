@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Emulator hub", .timeLimit(.minutes(10)))
 struct EmulatorHubTests {
-  private func run(_ body: (FirestoreTestServer, Int) async throws -> Void) async throws {
+  private func withHub(_ body: (FirestoreTestServer, Int) async throws -> Void) async throws {
     try await FirestoreTestServer.serving {
       $0.hub = .init(port: 0)
     } _: { server in
@@ -19,7 +19,7 @@ struct EmulatorHubTests {
 
   @Test("The hub lists the emulators and itself with their addresses")
   func emulators() async throws {
-    try await run { server, port in
+    try await withHub { server, port in
       let reply = try await RESTClient.request(
         port, "GET", "/emulators", headers: ["Origin: http://localhost:3000"])
       #expect(reply.status == 200 && reply.json.keys == ["database", "firestore", "hub"])
@@ -37,7 +37,7 @@ struct EmulatorHubTests {
 
   @Test("The hub returns its description, and serves the requests of test libraries")
   func root() async throws {
-    try await run { _, port in
+    try await withHub { _, port in
       let root = try await RESTClient.request(port, "GET", "/").json
       #expect(root["port"] == .int(Int64(port)) && root["version"].string != nil)
       #expect(root["origins"][0] == .string("http://127.0.0.1:\(port)"))
@@ -52,7 +52,7 @@ struct EmulatorHubTests {
 
   @Test("The hub picks another port if the default is in use; production has no hub")
   func ports() async throws {
-    try await run { _, port in
+    try await withHub { _, port in
       try await FirestoreTestServer.serving {
         $0.hub = .init(port: port)
       } _: { second in

@@ -1,4 +1,4 @@
-// Tests the emulator's paths on the Firestore port: clearing databases.
+// Tests the emulator's paths on the Firestore port: clearing databases and collections, and the rejection of triggers.
 
 import FirestoreProtobuf
 import HearthServer
@@ -14,7 +14,8 @@ import Testing
 struct EmulatorTests {
   private let clear = "/emulator/v1/" + FirestoreTestServer.documents
 
-  private func names(_ server: FirestoreTestServer, _ database: String) async throws -> [String] {
+  /// Returns the paths of all documents of a database.
+  private func documentPaths(_ server: FirestoreTestServer, _ database: String) async throws -> [String] {
     let reply = try await server.rest(
       "POST", "/v1/\(database)/documents:runQuery",
       "{\"structuredQuery\":{\"from\":[{\"allDescendants\":true}],\"select\":{\"fields\":[{\"fieldPath\":\"__name__\"}]}}}"
@@ -33,13 +34,13 @@ struct EmulatorTests {
       #expect(try await server.rest("PATCH", "/v1/\(other)/documents/a/b", "{}").status == 200)
       let reply = try await server.rest("DELETE", clear)
       #expect(reply.status == 200 && reply.body == "{}\n")
-      #expect(try await names(server, FirestoreTestServer.database).isEmpty)
-      #expect(try await names(server, other) == ["a/b"])
+      #expect(try await documentPaths(server, FirestoreTestServer.database).isEmpty)
+      #expect(try await documentPaths(server, other) == ["a/b"])
       #expect(
         try await server.rest("DELETE", "/emulator/v1/projects/p/databases/new/documents").status == 200)
       #expect(try await server.rest("GET", clear).status == 404)
       #expect(try await server.rest("POST", "/reset", "").body == "Resetting...\n")
-      #expect(try await names(server, other).isEmpty)
+      #expect(try await documentPaths(server, other).isEmpty)
     }
   }
 
@@ -59,12 +60,13 @@ struct EmulatorTests {
     arguments: [
       ("/a/b", ["a/c", "x/y"]), ("/a", ["x/y"]), ("/a/b/sub", ["a/b", "a/c", "x/y"]), ("/none", []),
     ])
-  func subtrees(path: String, rest: [String]) async throws {
+  func subtrees(path: String, expectedPaths: [String]) async throws {
     try await FirestoreTestServer.serving { server in
       try await server.client.commit(["a/b", "a/b/sub/s", "a/c", "x/y"].map { .set($0, [:]) })
       #expect(try await server.rest("DELETE", clear + path).status == 200)
-      let remaining = try await names(server, FirestoreTestServer.database)
-      #expect(remaining.sorted() == (rest.isEmpty ? ["a/b", "a/b/sub/s", "a/c", "x/y"] : rest))
+      let remaining = try await documentPaths(server, FirestoreTestServer.database)
+      #expect(
+        remaining.sorted() == (expectedPaths.isEmpty ? ["a/b", "a/b/sub/s", "a/c", "x/y"] : expectedPaths))
     }
   }
 

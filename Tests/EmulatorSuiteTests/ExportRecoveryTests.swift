@@ -44,7 +44,7 @@ struct ExportRecoveryTests {
 
     var testDescription: String { rawValue }
     /// The number in the recovered export; nil for an empty directory.
-    var found: Int64? {
+    var recoveredNumber: Int64? {
       switch self {
       case .writing, .manifestMoved, .partOfOldMoved, .oldMoved: 1
       case .committed, .partOfNewMoved, .newMoved, .initialPartMoved: 2
@@ -77,10 +77,10 @@ struct ExportRecoveryTests {
       return path
     }
     if !isFirst {
-      let away =
+      let movedNames =
         [Self.manifest] + (kill == .manifestMoved ? [] : kill == .partOfOldMoved ? [parts[0]] : parts)
       try files.createDirectory(atPath: "\(folder).old", withIntermediateDirectories: true)
-      try move(away, path, "\(folder).old")
+      try move(movedNames, path, "\(folder).old")
     }
     if [.manifestMoved, .partOfOldMoved, .oldMoved].contains(kill) { return path }
     try files.moveItem(atPath: "\(folder).staged", toPath: "\(folder).new")
@@ -124,10 +124,10 @@ struct ExportRecoveryTests {
       try await FirestoreTestServer.servingSuite {
         $0.importedDirectory = path
         // An import may read an empty directory that the export on exit fills.
-        if kill.found == nil { $0.exportOnExit = path }
+        if kill.recoveredNumber == nil { $0.exportOnExit = path }
       } _: { server in
-        if let found = kill.found { try await expectFound(found, server) }
-        #expect(try names(path) == (kill.found == nil ? [] : try names(exports[0])), "\(kill)")
+        if let number = kill.recoveredNumber { try await expectFound(number, server) }
+        #expect(try names(path) == (kill.recoveredNumber == nil ? [] : try names(exports[0])), "\(kill)")
       }
     }
   }

@@ -25,7 +25,7 @@ struct ExportTests {
     return String(decoding: JSONValue.object(object).json(), as: UTF8.self)
   }
 
-  private func directory() throws -> String {
+  private func makeDirectory() throws -> String {
     let path = FirestoreTestServer.temporaryDirectory()
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     return path
@@ -100,9 +100,9 @@ struct ExportTests {
 
   private static func length(_ hexadecimal: String) -> String { hex([UInt8(hexadecimal.utf8.count / 2)]) }
 
-  @Test("A database survives an export, a clear and an import, also a large one")
+  @Test("A database with small and large documents survives an export, a clear and an import")
   func exportAndImport() async throws {
-    let directory = try directory()
+    let directory = try makeDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     try await FirestoreTestServer.serving { server in
       let long = String(repeating: "x", count: 90_000)
@@ -130,7 +130,7 @@ struct ExportTests {
 
   @Test("An export with backslashes in its paths is imported")
   func backslashPaths() async throws {
-    let directory = try directory()
+    let directory = try makeDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     try await FirestoreTestServer.serving { server in
       try await server.client.commit([.set("c/a", ["n": .int(1)])])
@@ -149,7 +149,7 @@ struct ExportTests {
 
   @Test("The export of an empty database is one file")
   func empty() async throws {
-    let directory = try directory()
+    let directory = try makeDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     try await FirestoreTestServer.serving { server in
       let metadata = try await export(server, directory)
@@ -160,7 +160,7 @@ struct ExportTests {
 
   @Test("A damaged export is rejected, and nothing of it is imported")
   func corruption() async throws {
-    let directory = try directory()
+    let directory = try makeDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     try await FirestoreTestServer.serving { server in
       try await server.client.commit((0..<9).map { .set("c/\($0)", ["n": .int($0)]) })
@@ -194,7 +194,7 @@ struct ExportTests {
 
   @Test("Errors of exports and imports have the official emulator's texts")
   func errors() async throws {
-    let directory = try directory()
+    let directory = try makeDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }
     try await FirestoreTestServer.serving { server in
       let database = FirestoreTestServer.database
@@ -240,8 +240,8 @@ struct ExportTests {
     let record = [UInt8](
       repeating: 1, count: BlockLogFormat.blockBytes - BlockLogFormat.headerBytes - room)
     let bytes = writer.frame(record)
-    for filling in 0...min(room, BlockLogFormat.headerBytes - 1) {
-      var rest = (bytes + [UInt8](repeating: 0, count: filling))[...]
+    for paddingBytes in 0...min(room, BlockLogFormat.headerBytes - 1) {
+      var rest = (bytes + [UInt8](repeating: 0, count: paddingBytes))[...]
       var reader = BlockLogReader()
       func next() throws -> [UInt8]? {
         try reader.next { count in
@@ -252,7 +252,7 @@ struct ExportTests {
       #expect(try next() == record)
       // If the block has room for a header, fewer bytes than a header are a truncated header. Otherwise they are
       // padding.
-      if room >= BlockLogFormat.headerBytes, filling > 0 {
+      if room >= BlockLogFormat.headerBytes, paddingBytes > 0 {
         #expect(throws: BlockLogReader.Damage.truncated) { try next() }
       } else {
         #expect(try next() == nil)

@@ -64,21 +64,21 @@ struct HostileImportTests {
     try await withExport { path, outsideDirectory in
       let outside = "outside of its directory"
       let name = outsideDirectory.split(separator: "/").last ?? ""
-      func part(_ value: String) -> [String] {
+      func makeManifests(_ value: String) -> [String] {
         [
           #"{"firestore":{"metadata_file":\#(value)}}"#, #"{"database":{"path":\#(value)}}"#,
           #"{"hearth":{"databases":[{"database":"projects/p/databases/d","metadata_file":\#(value)}]}}"#,
         ]
       }
       var cases: [(manifests: [String], expectedText: String)] = [
-        (part("\"\(outsideDirectory)/\(Self.metadata)\""), outside),
-        (part("\"../\(name)/\(Self.metadata)\""), outside),
-        (part("\"firestore_export/../../\(name)\""), outside), (part(#""..""#), outside),
-        (part(#""x\u0000y""#), outside), (part(#""none""#), "No such file or directory"),
-        (part("\"\(String(repeating: "x", count: 5000))\""), "File name too long"),
+        (makeManifests("\"\(outsideDirectory)/\(Self.metadata)\""), outside),
+        (makeManifests("\"../\(name)/\(Self.metadata)\""), outside),
+        (makeManifests("\"firestore_export/../../\(name)\""), outside), (makeManifests(#""..""#), outside),
+        (makeManifests(#""x\u0000y""#), outside), (makeManifests(#""none""#), "No such file or directory"),
+        (makeManifests("\"\(String(repeating: "x", count: 5000))\""), "File name too long"),
       ]
       for value in ["7", "-9223372036854775809", "1e308", "-1", "{}", "[]", "null", "true", #""""#] {
-        cases.append((part(value), "where it must be a string"))
+        cases.append((makeManifests(value), "where it must be a string"))
       }
       cases += [
         (

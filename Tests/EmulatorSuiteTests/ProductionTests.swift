@@ -14,19 +14,19 @@ import Testing
 @Suite("Without --emulator", .timeLimit(.minutes(10)))
 struct ProductionTests {
   private func withServer(_ body: (FirestoreTestServer) async throws -> Void) async throws {
-    let running = try await FirestoreTestServer.start {
+    let server = try await FirestoreTestServer.start {
       $0.emulator = false
       // The server creates the database of this project.
       $0.project = "demo-test"
       $0.auth = .init(port: 0)
     }
     do {
-      try await body(running)
+      try await body(server)
     } catch {
-      await running.stop()
+      await server.stop()
       throw error
     }
-    await running.stop()
+    await server.stop()
   }
 
   @Test("A denial by rules has the product's text, without a rule, a line or a value")
@@ -40,28 +40,28 @@ struct ProductionTests {
       }
       """
     try Data(rules.utf8).write(to: URL(fileURLWithPath: path))
-    let running = try await FirestoreTestServer.start {
+    let server = try await FirestoreTestServer.start {
       $0.emulator = false
       $0.project = "demo-test"
       $0.auth = .init(port: 0)
       $0.rulesFiles = [.init(path: path)]
     }
     do {
-      let denied = try await running.rest("GET", "/v1/\(FirestoreTestServer.documents)/a/b")
+      let denied = try await server.rest("GET", "/v1/\(FirestoreTestServer.documents)/a/b")
       #expect(denied.status == 403)
       #expect(denied.error["message"] == .string("Missing or insufficient permissions."))
     } catch {
-      await running.stop()
+      await server.stop()
       throw error
     }
-    await running.stop()
+    await server.stop()
   }
 
   private static let credentials: [String?] = [nil, "Bearer owner", "Bearer a.b.c", "Basic eDp5", "nonsense"]
 
   @Test("Every gRPC method denies callers without accepted credentials", arguments: credentials)
   func grpc(credential: String?) async throws {
-    try await withServer { running in
+    try await withServer { server in
       let metadata = credential.map { [("authorization", $0)] } ?? []
       let database = FirestoreTestServer.database
       let document = FirestoreTestServer.documents + "/a/b"
@@ -122,7 +122,7 @@ struct ProductionTests {
           }
         ))
       for (method, request) in requests {
-        let call = try await running.client.open(method, metadata: metadata)
+        let call = try await server.client.open(method, metadata: metadata)
         // The response may arrive before the request is sent.
         try? await call.send(request, endStream: method != "Write" && method != "Listen")
         if credential == nil, method == "Write" {
@@ -149,7 +149,7 @@ struct ProductionTests {
     "With an unknown credential, an invalid or missing request gets the same error as a valid one",
     arguments: ["Bearer owner"])
   func invalidRequests(credential: String) async throws {
-    try await withServer { running in
+    try await withServer { server in
       let metadata = [("authorization", credential)]
       let methods = [
         "GetDocument", "ListDocuments", "CreateDocument", "UpdateDocument", "DeleteDocument",
@@ -157,15 +157,15 @@ struct ProductionTests {
         "BatchGetDocuments", "RunQuery", "RunAggregationQuery", "Write", "Listen",
       ]
       for method in methods {
-        let silent = try await running.client.open(method, metadata: metadata)
+        let silent = try await server.client.open(method, metadata: metadata)
         #expect(try await silent.status().code == .unauthenticated, "\(method), nothing sent")
-        let call = try await running.client.open(method, metadata: metadata)
+        let call = try await server.client.open(method, metadata: metadata)
         var garbage = ByteBuffer()
         garbage.writeGRPCMessage(bytes: [0xFF, 0xFF, 0xFF, 0xFF])
         try? await call.send(raw: garbage, endStream: true)
         #expect(try await call.status().code == .unauthenticated, "\(method), garbage")
       }
-      let port = running.server.databasePort ?? 0
+      let port = server.server.databasePort ?? 0
       let header = "Authorization: \(credential)\r\n"
       for target in [
         "/a.json", "/a", "/a%zz.json", "/a.json?x=%zz", "/a.json?orderBy=1", "/.settings/rules.json",
@@ -191,8 +191,8 @@ struct ProductionTests {
   @Test(
     "Every REST method of the Realtime Database returns 401 with the official body", arguments: credentials)
   func rest(credential: String?) async throws {
-    try await withServer { running in
-      let port = running.server.databasePort ?? 0
+    try await withServer { server in
+      let port = server.server.databasePort ?? 0
       for method in ["GET", "PUT", "POST", "PATCH", "DELETE"] {
         let client = try await RawClient.connect(port)
         let header = credential.map { "Authorization: \($0)\r\n" } ?? ""
@@ -214,8 +214,8 @@ struct ProductionTests {
 
   @Test("A socket receives the handshake, and its requests and credentials are rejected")
   func socket() async throws {
-    try await withServer { running in
-      let client = try await RawClient.connect(running.server.databasePort ?? 0)
+    try await withServer { server in
+      let client = try await RawClient.connect(server.server.databasePort ?? 0)
       try await client.send(
         "GET /.ws?v=5&ns=demo HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
           + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n")
@@ -256,12 +256,12 @@ struct ProductionTests {
 
   @Test("A Listen stream ends with UNAUTHENTICATED when its user deletes the account")
   func revokedStream() async throws {
-    try await withServer { running in
-      let port = running.server.authPort ?? 0
+    try await withServer { server in
+      let port = server.server.authPort ?? 0
       let toolkit = "/identitytoolkit.googleapis.com/v1/accounts"
       let signUp = try await RESTClient.request(port, "POST", "\(toolkit):signUp?key=k", body: "{}")
       let token = try #require(signUp.json["idToken"].string)
-      let call = try await running.client.open("Listen", metadata: [("authorization", "Bearer \(token)")])
+      let call = try await server.client.open("Listen", metadata: [("authorization", "Bearer \(token)")])
       var request = Google_Firestore_V1_ListenRequest()
       request.database = FirestoreTestServer.database
       request.addTarget.targetID = 1

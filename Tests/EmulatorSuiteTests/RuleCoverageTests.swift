@@ -39,10 +39,10 @@ struct RuleCoverageTests {
     #expect(reply.status == 200)
   }
 
-  /// The position of an expression, and its values with their counts.
-  private func row(_ node: JSONTree) -> [Int64] {
-    let place = node["sourcePosition"]
-    return ["line", "column", "currentOffset", "endOffset"].map { place[$0].value.int ?? -1 }
+  /// Returns the position of an expression: its line and column, and the offsets of its start and end.
+  private func position(_ node: JSONTree) -> [Int64] {
+    let position = node["sourcePosition"]
+    return ["line", "column", "currentOffset", "endOffset"].map { position[$0].value.int ?? -1 }
   }
 
   @Test("The report has the positions of Google's emulator, and counts values, errors and skips")
@@ -52,7 +52,7 @@ struct RuleCoverageTests {
       let empty = try await server.rest("GET", project + ":ruleCoverage").json
       #expect(empty["rules"]["files"][0]["name"] == .string("my.rules"))
       #expect(
-        empty["report"].array?.map { row($0) } == [
+        empty["report"].array?.map { position($0) } == [
           [4, 21, 109, 159], [6, 21, 212, 257], [7, 22, 281, 335], [8, 24, 361, 402], [9, 24, 428, 473],
         ])
       #expect(empty["report"][1]["values"] == .null)
@@ -64,14 +64,14 @@ struct RuleCoverageTests {
       #expect(get["values"][0]["value"]["boolValue"].value == .bool(true))
       #expect(get["values"][1]["value"].keys == ["undefined"] && get["values"][1]["count"] == .int(1))
       let right = get["children"][1]
-      #expect(row(right) == [6, 41, 232, 257])
+      #expect(position(right) == [6, 41, 232, 257])
       #expect(right["values"].array?.map { $0["value"].keys } == [["undefined"], []])
       #expect(right["values"][1]["count"] == .int(1))
-      #expect(row(right["children"][0]) == [6, 41, 232, 249])
-      #expect(row(report[0]["children"][1]["children"][0]) == [4, 50, 138, 146])
-      #expect(row(report[3]["children"][0]["children"][0]) == [8, 24, 361, 362])
-      #expect(row(report[3]["children"][1]["children"][0]) == [8, 45, 382, 402])
-      #expect(row(report[4]["children"][0]) == [9, 24, 428, 440])
+      #expect(position(right["children"][0]) == [6, 41, 232, 249])
+      #expect(position(report[0]["children"][1]["children"][0]) == [4, 50, 138, 146])
+      #expect(position(report[3]["children"][0]["children"][0]) == [8, 24, 361, 362])
+      #expect(position(report[3]["children"][1]["children"][0]) == [8, 45, 382, 402])
+      #expect(position(report[4]["children"][0]) == [9, 24, 428, 440])
     }
   }
 
@@ -107,9 +107,9 @@ struct RuleCoverageTests {
       let report = try await RESTClient.request(port, "GET", "/.inspect/coverage.json?ns=n").json
       #expect(report["rules"] == .string(rules))
       let rule = report["report"][0]
-      #expect(row(rule) == [1, 25, 24, 62])
+      #expect(position(rule) == [1, 25, 24, 62])
       #expect(rule["values"][0]["value"]["boolValue"].value == .bool(true))
-      #expect(rule["children"].array?.map { row($0) } == [[1, 25, 24, 35], [1, 41, 40, 62]])
+      #expect(rule["children"].array?.map { position($0) } == [[1, 25, 24, 35], [1, 41, 40, 62]])
       #expect(rule["children"][1]["children"][0]["values"][0]["value"]["stringValue"] == .string("éA"))
       let page = try await RESTClient.request(port, "GET", "/.inspect/coverage?ns=n")
       #expect(page.status == 200 && page.body.contains("evaluated 1 times"))

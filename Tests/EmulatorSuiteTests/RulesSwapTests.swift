@@ -80,7 +80,7 @@ struct RulesSwapTests {
 
   private static func name(_ path: String) -> String { "\(FirestoreTestServer.documents)/\(path)" }
 
-  private static func administer(_ client: GRPCTestClient, _ writes: [Proto.Write]) async throws {
+  private static func commitAsAdministrator(_ client: GRPCTestClient, _ writes: [Proto.Write]) async throws {
     var request = Google_Firestore_V1_CommitRequest()
     request.database = FirestoreTestServer.database
     request.writes = writes
@@ -187,8 +187,8 @@ struct RulesSwapTests {
           #expect(isOpen == (collection == open))
         }
         guard open == "b" else { continue }
-        try await Self.administer(server.client, [.set("a/live", ["text": .text(Self.secret)])])
-        try await Self.administer(server.client, [.set("a/live", ["text": .text("public")])])
+        try await Self.commitAsAdministrator(server.client, [.set("a/live", ["text": .text(Self.secret)])])
+        try await Self.commitAsAdministrator(server.client, [.set("a/live", ["text": .text("public")])])
       }
     }
     tally.finish()
@@ -198,7 +198,7 @@ struct RulesSwapTests {
   @Test("No write, read, query or listen is decided by a mixture of two rules files")
   func mixture() async throws {
     try await FirestoreTestServer.serving { server in
-      try await Self.administer(
+      try await Self.commitAsAdministrator(
         server.client,
         [
           .set("a/live", ["text": .text("public")]), .set("b/live", ["text": .text("public")]),

@@ -150,7 +150,8 @@ struct RulesVectorTests {
       message: reply.error["message"].string ?? "", transaction: Self.transaction(in: reply.json))
   }
 
-  /// The time of all tokens: a transaction belongs to a caller with equal claims.
+  /// The time at which all tokens are issued. It is the same for all, because a transaction accepts only tokens with the
+  /// claims of the token that began it.
   private static let now = Int64(Date().timeIntervalSince1970)
 
   static func headers(_ caller: JSONTree) -> [String] {

@@ -14,8 +14,8 @@ struct ConfigurationTests {
     var flags = ServeFlags()
     flags.ephemeral = true
     change(&flags)
-    return try HearthConfiguration.resolve(flags, environment: environment) { asked in
-      asked == path ? file.map { Array($0.utf8) } : nil
+    return try HearthConfiguration.resolve(flags, environment: environment) { requestedPath in
+      requestedPath == path ? file.map { Array($0.utf8) } : nil
     }
   }
 
@@ -71,9 +71,9 @@ struct ConfigurationTests {
       #expect(message.contains("--firestore-port") && message.contains("--database-port"), "\(message)")
     }
     #expect(error { ($0.firestorePort, $0.databasePort) = (0, 0) } == "")
-    let apart =
+    let differentHosts =
       #"{"emulators": {"firestore": {"host": "127.0.0.2"}, "database": {"host": "127.0.0.3", "port": 8080}}}"#
-    #expect(error(file: apart) == "")
+    #expect(error(file: differentHosts) == "")
   }
 
   @Test("A flag overrides a variable, a variable overrides firebase.json, and that overrides the default")
@@ -112,15 +112,15 @@ struct ConfigurationTests {
   func indexFiles() throws {
     let one = try resolve(file: #"{"firestore": {"indexes": "firestore.indexes.json"}}"#)
     #expect(one.indexFiles == [.init(path: "firestore.indexes.json")])
-    #expect(one.indexes == .automatic)
+    #expect(one.indexMode == .automatic)
     let several =
       #"{"firestore": [{"database": "(default)", "indexes": "a.json"}, {"database": "b", "indexes": "/b.json"}]}"#
     let two = try resolve(file: several, named: "app/firebase.json") { $0.config = "app/firebase.json" }
     #expect(two.indexFiles == [.init(path: "app/a.json"), .init(database: "b", path: "/b.json")])
     #expect(error(file: #"{"firestore": {"indexes": 7}}"#).contains("firestore.indexes must be"))
     #expect(error(file: #"{"firestore": [{"indexes": "a"}, {"indexes": "b"}]}"#).contains("twice"))
-    #expect(try resolve { $0.indexes = "strict" }.indexes == .strict)
-    #expect(try resolve(["HEARTH_INDEXES": "strict"]).indexes == .strict)
+    #expect(try resolve { $0.indexes = "strict" }.indexMode == .strict)
+    #expect(try resolve(["HEARTH_INDEXES": "strict"]).indexMode == .strict)
     #expect(error(["HEARTH_INDEXES": "some"]).contains("automatic or strict"))
   }
 

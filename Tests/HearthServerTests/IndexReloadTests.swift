@@ -31,7 +31,7 @@ struct IndexReloadTests {
     let files = ["a.json", "b.json"].map { directory.appendingPathComponent($0) }
     for file in files { try Data("{}".utf8).write(to: file) }
     var configuration = HearthConfiguration.forTesting()
-    configuration.indexes = .strict
+    configuration.indexMode = .strict
     configuration.indexFiles = [.init(path: files[0].path), .init(database: "b", path: files[1].path)]
     let lines = NIOLockedValueBox<[String]>([])
     let server = HearthServer(configuration, log: Logger(label: "test") { _ in LineRecorder(lines: lines) })

@@ -24,7 +24,7 @@ struct LateSignalTests {
     let inTime = signals()
     #expect(inTime.becomeReady() == nil)
     inTime.receive(SIGINT)
-    #expect(inTime.stop == SIGINT)
+    #expect(inTime.stopSignal == SIGINT)
   }
 
   @Test(

@@ -17,10 +17,10 @@ struct OpenFileTests {
     )
     try await process.wait(for: "ready\n")
     let port = try process.port(of: "Realtime Database")
-    let writer = try await PlainRequest.connection(port)
+    let writer = try await PlainRequest.connect(port)
     let firestore = try process.port(of: "Cloud Firestore")
     var idle: [any Channel] = []
-    for _ in 0..<300 { idle.append(try await PlainRequest.connection(firestore).channel) }
+    for _ in 0..<300 { idle.append(try await PlainRequest.connect(firestore).channel) }
     // These values exceed the size of one log, so the store must open new files.
     let value = String(repeating: "x", count: 1_000_000)
     let count = 24

@@ -55,7 +55,7 @@ enum PlainRequest {
 
   /// Opens a connection.
   /// - Returns: the channel, a future of the first received bytes, and a future of all bytes received until its end.
-  static func connection(
+  static func connect(
     _ port: Int
   ) async throws -> (channel: any Channel, begun: EventLoopFuture<Void>, received: EventLoopFuture<String>) {
     let loop = MultiThreadedEventLoopGroup.singleton.next()

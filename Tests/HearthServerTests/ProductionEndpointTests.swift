@@ -28,10 +28,9 @@ struct ProductionEndpointTests {
     ("", nil), ("access_token=owner", nil), ("access_token=e30.e30.", nil), ("auth=owner&key=k", nil),
     ("key=k", "Authorization: Bearer owner"), ("key=k", "Authorization: Bearer e30.e30."),
   ]
-  /// The operations of the auth port that succeed without credentials and with the members of another account. They
-  /// return settings that SDKs read at the start, or published keys. Others are a revocation that does nothing, and a
-  /// list of sign-in methods that does not show whether an account exists. A sign-up with a new address or none
-  /// succeeds too.
+  /// The operations of the auth port that succeed without credentials, even if the body names another account. Most return
+  /// settings that SDKs read at the start, or published keys. `revokeToken` does nothing. `createAuthUri` lists sign-in
+  /// methods without showing whether an account exists.
   private static let publicOperations: Set<String> = [
     "GET /identitytoolkit.googleapis.com/v1/projects",
     "GET /identitytoolkit.googleapis.com/v1/recaptchaParams",
@@ -62,7 +61,7 @@ struct ProductionEndpointTests {
       "--auth-port", "0",
     ])
     try await process.wait(for: "ready\n")
-    let administrator = try await Self.administrator(data)
+    let administrator = try await Self.administratorToken(data)
     let ports = Ports(
       firestore: try process.port(of: "Cloud Firestore"), database: try process.port(of: "Realtime Database"),
       auth: try process.port(of: "Authentication"))
@@ -109,7 +108,7 @@ struct ProductionEndpointTests {
 
   /// Creates a service account of a running server, as `hearth credentials create` does.
   /// - Returns: a token that the account signs.
-  private static func administrator(_ data: String) async throws -> String {
+  private static func administratorToken(_ data: String) async throws -> String {
     let file = try JSONValue(
       json: try await Credentials(directory: data).create(
         name: "backend", project: project, role: .administrator, tokenURI: "http://127.0.0.1/token"))
@@ -209,8 +208,8 @@ struct ProductionEndpointTests {
     response.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
   }
 
-  /// The errors of the checks that run after the checks of the members. They show that requests reach the stored
-  /// accounts and codes.
+  /// The errors of checks that run after an operation has accepted the members of the body. They show that requests reach
+  /// the stored accounts and codes.
   private static let reachedErrors: Set<String> = [
     "INVALID_LOGIN_CREDENTIALS", "EMAIL_EXISTS", "INVALID_OOB_CODE", "INVALID_SESSION_INFO",
     "INVALID_TEMPORARY_PROOF", "INVALID_MFA_PENDING_CREDENTIAL", "INVALID_CUSTOM_TOKEN",

@@ -23,7 +23,7 @@ struct RulesCommandTests {
     return (code, process.output, process.errors)
   }
 
-  private func firestore(_ condition: String) -> String {
+  private func firestoreRules(_ condition: String) -> String {
     "rules_version = '2';\nservice cloud.firestore { match /databases/{d}/documents { match /c/{id} {\n  allow read: if \(condition);\n} } }\n"
   }
 
@@ -55,7 +55,7 @@ struct RulesCommandTests {
   @Test("A test run reports each case, writes JUnit, and exits with 2 if a case fails")
   func test() async throws {
     defer { try? FileManager.default.removeItem(at: directory) }
-    try write(firestore("request.auth.uid == id"), to: "a.rules")
+    try write(firestoreRules("request.auth.uid == id"), to: "a.rules")
     try write(
       """
       {"rules": "a.rules", "cases": [
@@ -69,9 +69,9 @@ struct RulesCommandTests {
     #expect(run.output.hasSuffix("2 cases, 1 failed\n"))
     let junit = try String(contentsOf: directory.appendingPathComponent("out.xml"), encoding: .utf8)
     #expect(junit.contains(#"tests="2" failures="1""#))
-    try write(firestore("true"), to: "b.rules")
+    try write(firestoreRules("true"), to: "b.rules")
     #expect(try await rules("test", "cases.json", "--rules", "b.rules").code == 0)
-    try write(firestore("true &&"), to: "b.rules")
+    try write(firestoreRules("true &&"), to: "b.rules")
     let invalid = try await rules("test", "cases.json", "--rules", "b.rules")
     #expect(invalid.code == 1 && invalid.errors.hasPrefix("hearth: b.rules:3:"))
     #expect(try await rules("test", "none.json").errors == "hearth: The file none.json does not exist.\n")
@@ -80,8 +80,8 @@ struct RulesCommandTests {
   @Test("Findings and differences exit with 2, and sound rules with 0")
   func lintAndDiff() async throws {
     defer { try? FileManager.default.removeItem(at: directory) }
-    try write(firestore("true"), to: "open.rules")
-    try write(firestore("resource.data.owner == request.auth.uid"), to: "sound.rules")
+    try write(firestoreRules("true"), to: "open.rules")
+    try write(firestoreRules("resource.data.owner == request.auth.uid"), to: "sound.rules")
     let lint = try await rules("lint", "open.rules")
     #expect(lint.code == 2 && lint.output.hasPrefix("open.rules:3:3: Everyone may read here"))
     #expect(try await rules("lint", "sound.rules").code == 0)
@@ -97,9 +97,9 @@ struct RulesCommandTests {
   @Test("Rules of Cloud Firestore are deployed to an emulator, listed and rolled back")
   func firestoreDeployment() async throws {
     defer { try? FileManager.default.removeItem(at: directory) }
-    try write(firestore("false"), to: "closed.rules")
-    try write(firestore("true"), to: "open.rules")
-    try write(firestore("true &&"), to: "invalid.rules")
+    try write(firestoreRules("false"), to: "closed.rules")
+    try write(firestoreRules("true"), to: "open.rules")
+    try write(firestoreRules("true &&"), to: "invalid.rules")
     _ = try await serve(["--emulator", "--ephemeral"]) { server in
       let target = ["--server", try address("Cloud Firestore", of: server), "--project", "demo"]
       func rules(_ arguments: String...) async throws -> (code: Int32, output: String, errors: String) {
@@ -173,8 +173,8 @@ struct RulesCommandTests {
   @Test("Logged denials of both products are decided by a draft")
   func replay() async throws {
     defer { try? FileManager.default.removeItem(at: directory) }
-    try write(firestore("false"), to: "closed.rules")
-    try write(firestore("id == 'd'"), to: "draft.rules")
+    try write(firestoreRules("false"), to: "closed.rules")
+    try write(firestoreRules("id == 'd'"), to: "draft.rules")
     try write(#"{"rules": {".read": false}}"#, to: "closed.json")
     try write(#"{"rules": {"a": {".read": true}}}"#, to: "draft.json")
     _ = try await serve(["--emulator", "--ephemeral", "--project", "demo"]) { server in
@@ -212,7 +212,7 @@ struct RulesCommandTests {
   @Test("A production server accepts deployments of an administrator only")
   func production() async throws {
     defer { try? FileManager.default.removeItem(at: directory) }
-    try write(firestore("true"), to: "open.rules")
+    try write(firestoreRules("true"), to: "open.rules")
     let data = directory.appendingPathComponent("data").path
     _ = try await serve(["--data", data, "--project", "demo"]) { server in
       for role in ["administrator", "writer"] {

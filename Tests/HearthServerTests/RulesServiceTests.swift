@@ -25,12 +25,12 @@ struct RulesServiceTests {
     }
 
     /// The status of a read of a document by a caller without credentials.
-    func read(database: String = "(default)") async throws -> Int {
+    func readStatus(database: String = "(default)") async throws -> Int {
       try await send("GET /v1/projects/demo/databases/\(database)/documents/c/d", headers: []).status
     }
   }
 
-  private func run(_ body: (Server) async throws -> Void) async throws {
+  private func withServer(_ body: (Server) async throws -> Void) async throws {
     let server = HearthServer(.forTesting())
     try await server.start()
     do { try await body(Server(port: try #require(server.firestorePort))) } catch {
@@ -57,8 +57,8 @@ struct RulesServiceTests {
 
   @Test("The calls of `firebase deploy --only firestore:rules` check, store and release rules")
   func deploy() async throws {
-    try await run { server in
-      #expect(try await server.read() == 404)
+    try await withServer { server in
+      #expect(try await server.readStatus() == 404)
       let root = "/v1/projects/demo"
       let before = try await server.send("GET \(root)/releases?pageSize=10")
       #expect(before.status == 200 && before.json["releases"]?.array?.isEmpty == true)
@@ -67,13 +67,13 @@ struct RulesServiceTests {
       #expect(created.status == 200)
       let name = try #require(created.json["name"])
       #expect(name.string?.hasPrefix("projects/demo/rulesets/") == true)
-      #expect(try await server.read() == 404)
+      #expect(try await server.readStatus() == 404)
       // The CLI updates the release first, and creates it after any error.
       let update: JSONObject = ["release": .object(release(name))]
       #expect(try await server.send("PATCH \(root)/releases/cloud.firestore", update).status == 404)
       let first = try await server.send("POST \(root)/releases", release(name))
       #expect(first.status == 200 && first.json["name"]?.string == "projects/demo/releases/cloud.firestore")
-      #expect(try await server.read() == 403)
+      #expect(try await server.readStatus() == 403)
       #expect(try await server.send("POST \(root)/releases", release(name)).status == 409)
       // The next deployment compares the source of the release with the file.
       let listed = try await server.send("GET \(root)/releases?pageSize=10").json["releases"]?.array ?? []
@@ -84,13 +84,13 @@ struct RulesServiceTests {
       let updated = try await server.send(
         "PATCH \(root)/releases/cloud.firestore", ["release": .object(release(next))])
       #expect(updated.status == 200 && updated.json["rulesetName"] == next)
-      #expect(try await server.read() == 404)
+      #expect(try await server.readStatus() == 404)
     }
   }
 
   @Test("Errors and warnings of a source have positions, and a source with errors is not stored")
   func issues() async throws {
-    try await run { server in
+    try await withServer { server in
       let answer = try await server.send("POST /v1/projects/demo:test", source("true &&"))
       let issue = try #require(answer.json["issues"]?.array?.first)
       #expect(answer.status == 200 && issue["severity"]?.string == "ERROR")
@@ -107,7 +107,7 @@ struct RulesServiceTests {
 
   @Test("The calls of the Admin SDK list, read and delete rulesets; the one in force cannot be deleted")
   func rulesets() async throws {
-    try await run { server in
+    try await withServer { server in
       let root = "/firebaserules.googleapis.com/v1/projects/demo"
       var names: [JSONValue] = []
       for number in 1...5 {
@@ -139,13 +139,13 @@ struct RulesServiceTests {
 
   @Test("A named database has its own release; deleting a release takes its rules out of force")
   func namedDatabase() async throws {
-    try await run { server in
+    try await withServer { server in
       let root = "/v1/projects/demo"
       let name = try await server.send("POST \(root)/rulesets", source("false")).json["name"]
       let id = "cloud.firestore/reports"
       #expect(try await server.send("POST \(root)/releases", release(name, id)).status == 200)
-      #expect(try await server.read(database: "reports") == 403)
-      #expect(try await server.read() == 404)
+      #expect(try await server.readStatus(database: "reports") == 403)
+      #expect(try await server.readStatus() == 404)
       let read = try await server.send("GET \(root)/releases/\(id)")
       #expect(read.status == 200 && read.json["rulesetName"] == name)
       let filtered = try await server.send("GET \(root)/releases?filter=name%3Dcloud.firestore%2Fr*")
@@ -154,14 +154,14 @@ struct RulesServiceTests {
         try await server.send("GET \(root)/releases?filter=name%3Dx").json["releases"]?.array?.isEmpty == true
       )
       #expect(try await server.send("DELETE \(root)/releases/\(id)").status == 200)
-      #expect(try await server.read(database: "reports") == 404)
+      #expect(try await server.readStatus(database: "reports") == 404)
       #expect(try await server.send("GET \(root)/releases/\(id)").status == 404)
     }
   }
 
   @Test("A test suite decides its cases with the stored document and mocked functions")
   func testSuite() async throws {
-    try await run { server in
+    try await withServer { server in
       let text = """
         rules_version = '2';
         service cloud.firestore { match /databases/{db}/documents {
@@ -206,7 +206,7 @@ struct RulesServiceTests {
 
   @Test("Rules of other services and compiled rules return 501; unknown paths return 404")
   func unimplemented() async throws {
-    try await run { server in
+    try await withServer { server in
       let root = "/v1/projects/demo"
       let storage = try await server.send("GET \(root)/releases/firebase.storage/bucket")
       #expect(storage.status == 501 && storage.json["error"]?["status"]?.string == "UNIMPLEMENTED")
@@ -217,7 +217,7 @@ struct RulesServiceTests {
 
   @Test("Callers other than the owner, and pages of other machines, have no access")
   func access() async throws {
-    try await run { server in
+    try await withServer { server in
       let user = "Authorization: Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1In0."
       for request in [
         "GET /v1/projects/demo/rulesets", "POST /v1/projects/demo/rulesets", "GET /v1/projects/demo/releases",

@@ -108,7 +108,7 @@ struct ServeCommandTests {
       ("firestore", "firestore.rules", "firestore.rules, which firebase.json names, does not exist"),
       ("database", "database.rules.json", "database.rules.json, which firebase.json names, does not exist"),
     ])
-  func rulesFile(section: String, name: String, says: String) async throws {
+  func rulesFile(section: String, name: String, expectedText: String) async throws {
     let directory = try temporaryDirectory()
     defer { try? FileManager.default.removeItem(at: directory) }
     let file = directory.appendingPathComponent("firebase.json")
@@ -119,7 +119,7 @@ struct ServeCommandTests {
       try await failedStart(["--ephemeral", "--config", file.path] + Self.anyPorts),
       try await failedStart(["--ephemeral"] + Self.anyPorts, environment: ["HEARTH_CONFIG": file.path]),
     ] {
-      #expect(message.contains(name) && message.contains(says), "\(message)")
+      #expect(message.contains(name) && message.contains(expectedText), "\(message)")
     }
   }
 
@@ -215,8 +215,8 @@ struct ServeCommandTests {
     let file = directory.appendingPathComponent("other.json")
     try Data(#"{"emulators": {"firestore": {"host": "127.0.0.4"}}}"#.utf8).write(to: file)
 
-    /// Runs a server.
-    /// - Returns: its output, its log, and the stored result of a write.
+    /// Runs a server while `body` runs, and stops it.
+    /// - Returns: the ended process, which has the output.
     func run(_ arguments: [String], _ body: (HearthProcess) async throws -> Void) async throws
       -> HearthProcess
     {

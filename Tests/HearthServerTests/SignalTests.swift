@@ -79,7 +79,7 @@ struct SignalTests {
     // second half until its grace period ends. Both arrive together, so the server has received the first
     // half when it answers the complete request.
     let port = try process.port(of: "Realtime Database")
-    let connection = try await PlainRequest.connection(port)
+    let connection = try await PlainRequest.connect(port)
     try await connection.channel.writeAndFlush(
       ByteBuffer(
         string: "GET /b.json HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -39,7 +39,7 @@ struct LongReadTests {
       for version in [nil, first] as [Version?] {
         let loop = SingleThreadExecutor()
         let hasCompleted = Guarded(false)
-        let (reached, reaches) = AsyncStream.makeStream(of: Void.self)
+        let (reached, reachedContinuation) = AsyncStream.makeStream(of: Void.self)
         let scan = Task(executorPreference: loop) {
           try await database.read(at: version) { view in
             var count = 0
@@ -47,7 +47,7 @@ struct LongReadTests {
             try view.scan(KeyRange(start: [], end: nil), reverse: false) { _, _, _ in
               count += 1
               if count == LongReadTests.rows / 2 {
-                reaches.finish()
+                reachedContinuation.finish()
                 // In the middle of the scan, wait until the point read has completed. It could not complete
                 // if this scan occupied the caller's thread.
                 pointReadCompleted = hasCompleted.wait(milliseconds: 20_000) { $0 ? true : nil } ?? false

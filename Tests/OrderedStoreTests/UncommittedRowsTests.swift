@@ -21,7 +21,7 @@ struct UncommittedRowsTests {
     var random = SeededGenerator(seed: seed)
     var rows = UncommittedRows()
     // Some seeds write enough for several segments, and some scan after every body.
-    let (maximumRows, scansOneOf) = ([4, 40, 1500][Int(seed % 3)], [1, 5, 40][Int(seed / 3 % 3)])
+    let (maximumRows, bodiesPerScan) = ([4, 40, 1500][Int(seed % 3)], [1, 5, 40][Int(seed / 3 % 3)])
     var model: [Key: Row] = [:]
     var version: UInt64 = 0
     var published: UInt64 = 0
@@ -53,12 +53,12 @@ struct UncommittedRowsTests {
         model = before
       } else {
         version += 1
-        rows.add(bytes: maximumRows * 700, at: Version(microseconds: version))
+        rows.recordCommit(bytes: maximumRows * 700, at: Version(microseconds: version))
       }
-      expect(rows: &rows, model, published, scans: Int.random(in: 0..<scansOneOf, using: &random) == 0)
+      expect(rows: &rows, model, published, scans: Int.random(in: 0..<bodiesPerScan, using: &random) == 0)
     }
     rows.removePublished(upTo: Version(microseconds: version))
-    #expect(rows.scanned().isEmpty)
+    #expect(rows.orderedRows().isEmpty)
   }
 
   /// Compares the rows above the published version. Rows of published commits may be missing.
@@ -71,7 +71,7 @@ struct UncommittedRowsTests {
       #expect(entry.version.microseconds == row.version && entry.value == row.value)
     }
     guard scans else { return }
-    var cursor = OrderedMapCursor(rows.scanned())
+    var cursor = OrderedMapCursor(rows.orderedRows())
     cursor.seekToFirst()
     var scanned: [Key] = []
     while cursor.isValid {

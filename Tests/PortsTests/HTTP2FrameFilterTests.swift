@@ -18,11 +18,11 @@ struct HTTP2FrameFilterTests {
     let head = Raw.head("/a/b", stream: 1)
     let block = Array(head.dropFirst(9))
     let body = Raw.frame(type: 0, stream: 1, [1, 2, 3])
-    let short = Raw.frame(type: 2, stream: 1, [1, 2, 3])
-    let itself = Raw.frame(type: 2, stream: 1, [0, 0, 0, 1, 9])
+    let shortPriority = Raw.frame(type: 2, stream: 1, [1, 2, 3])
+    let selfDependency = Raw.frame(type: 2, stream: 1, [0, 0, 0, 1, 9])
     return [
-      (head + short + body + itself + Raw.ping, head + body + Raw.ping, 0),
-      (itself, [], 0),
+      (head + shortPriority + body + selfDependency + Raw.ping, head + body + Raw.ping, 0),
+      (selfDependency, [], 0),
       // Two PRIORITY frames that pass, because they are errors of the connection: the first is on stream 0, the
       // second exceeds the maximum size of a frame.
       (Raw.frame(type: 2, stream: 0, [0, 0, 0, 1, 9]), Raw.frame(type: 2, stream: 0, [0, 0, 0, 1, 9]), 0),
@@ -33,8 +33,9 @@ struct HTTP2FrameFilterTests {
       // A PRIORITY frame within a field block passes, because it is an error of the connection. After the block it
       // is removed.
       (
-        Raw.frame(type: 1, stream: 1, block) + short + Raw.frame(type: 9, flags: 4, stream: 1) + short,
-        Raw.frame(type: 1, stream: 1, block) + short + Raw.frame(type: 9, flags: 4, stream: 1), 0
+        Raw.frame(type: 1, stream: 1, block) + shortPriority + Raw.frame(type: 9, flags: 4, stream: 1)
+          + shortPriority,
+        Raw.frame(type: 1, stream: 1, block) + shortPriority + Raw.frame(type: 9, flags: 4, stream: 1), 0
       ),
       (
         Raw.frame(type: 1, flags: 0x24, stream: 1, [0x80, 0, 0, 1, 9] + block) + body,

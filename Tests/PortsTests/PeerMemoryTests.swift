@@ -48,27 +48,27 @@ struct PeerMemoryTests {
   @Test(
     "The used budget is the sum of all reservations above each connection's free allowance, within rounding, and ends at 0"
   )
-  func accounts() {
+  func reservations() {
     for seed in 0..<200 {
       var random = SeededGenerator(seed: UInt64(seed))
       let limits = limits()
-      var accounts = (0..<5).map { _ in (account: MemoryReservation(limits), held: [Int]()) }
+      var reservations = (0..<5).map { _ in (reservation: MemoryReservation(limits), held: [Int]()) }
       for _ in 0..<400 {
-        let index = random.below(accounts.count)
-        if random.below(5) == 0, let bytes = accounts[index].held.popLast() {
-          accounts[index].account.release(bytes)
+        let index = random.below(reservations.count)
+        if random.below(5) == 0, let bytes = reservations[index].held.popLast() {
+          reservations[index].reservation.release(bytes)
         } else if random.below(60) == 0 {
           // Closes the connection, which releases all its reservations.
-          accounts[index] = (MemoryReservation(limits), [])
+          reservations[index] = (MemoryReservation(limits), [])
         } else {
           let bytes = random.below(random.below(8) == 0 ? 2 << 20 : 20_000)
-          if accounts[index].account.reserve(bytes) { accounts[index].held.append(bytes) }
+          if reservations[index].reservation.reserve(bytes) { reservations[index].held.append(bytes) }
         }
-        let minimum = accounts.reduce(0) { $0 + max(0, $1.held.reduce(0, +) - limits.allowanceBytes) }
-        let maximum = minimum + accounts.count * (3 * 64 << 10)
+        let minimum = reservations.reduce(0) { $0 + max(0, $1.held.reduce(0, +) - limits.allowanceBytes) }
+        let maximum = minimum + reservations.count * (3 * 64 << 10)
         #expect(limits.memory.used >= minimum && limits.memory.used <= min(maximum, Self.limit))
       }
-      accounts = []
+      reservations = []
       #expect(limits.memory.used == 0)
     }
   }
@@ -78,7 +78,7 @@ struct PeerMemoryTests {
   )
   func grpcBodies() async throws {
     let limits = limits()
-    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { server in
       var clients: [GRPCTestClient] = []
       var calls: [GRPCTestCall] = []
       var observers: [StatusObserver] = []
@@ -87,7 +87,7 @@ struct PeerMemoryTests {
       part.writeInteger(UInt32(4 << 20))
       part.writeRepeatingByte(1, count: 2 << 20)
       for _ in 0..<6 {
-        let client = try await GRPCTestClient.connect(port: running.port.port)
+        let client = try await GRPCTestClient.connect(port: server.port.port)
         clients.append(client)
         let call = try await client.open("Commit")
         let observer = StatusObserver(call)
@@ -106,8 +106,8 @@ struct PeerMemoryTests {
         #expect(status.message.contains("\(Self.limit) in all"), "\(status.message)")
       }
       #expect(limits.memory.used <= Self.limit && limits.memory.used >= 4 << 20)
-      try await running.client.commit([.set("c/small", ["n": .int(1)])])
-      #expect(try await running.client.get("c/small").fields["n"]?.integerValue == 1)
+      try await server.client.commit([.set("c/small", ["n": .int(1)])])
+      #expect(try await server.client.get("c/small").fields["n"]?.integerValue == 1)
       for (index, client) in clients.enumerated() {
         // The call ends by a reset, or with its connection.
         if index.isMultiple(of: 2) { try? await calls[index].reset() } else { await client.close() }
@@ -115,7 +115,7 @@ struct PeerMemoryTests {
       #expect(
         try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are still reserved")
       let text = Proto.Value.text(String(repeating: "x", count: 900_000))
-      try await running.client.commit((0..<7).map { .set("c/\($0)", ["t": text]) })
+      try await server.client.commit((0..<7).map { .set("c/\($0)", ["t": text]) })
       for client in clients { await client.close() }
       #expect(
         try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are still reserved")
@@ -126,13 +126,13 @@ struct PeerMemoryTests {
     "gRPC responses that clients do not read: further reads and writes with a response are rejected")
   func grpcResponses() async throws {
     let limits = limits()
-    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { server in
       let text = Proto.Value.text(String(repeating: "x", count: 900_000))
-      try await running.client.commit([.set("w/large", ["t": text, "n": .int(0)])])
+      try await server.client.commit([.set("w/large", ["t": text, "n": .int(0)])])
       var clients: [GRPCTestClient] = []
       var rejected = 0
       for _ in 0..<20 {
-        let client = try await GRPCTestClient.connect(port: running.port.port, window: 0)
+        let client = try await GRPCTestClient.connect(port: server.port.port, window: 0)
         clients.append(client)
         let call = try await client.open("GetDocument")
         try await call.send(
@@ -150,7 +150,7 @@ struct PeerMemoryTests {
       #expect(rejected >= 10 && rejected < 20, "\(rejected) of 20 were rejected")
       #expect(limits.memory.used <= Self.limit)
       do {
-        let _: Proto.Document = try await running.client.unary(
+        let _: Proto.Document = try await server.client.unary(
           "UpdateDocument",
           Google_Firestore_V1_UpdateDocumentRequest.with {
             $0.document.name = "\(FirestoreTestServer.documents)/w/large"
@@ -159,11 +159,11 @@ struct PeerMemoryTests {
           })
         Issue.record("the update succeeded without memory for its response")
       } catch let status as GRPCStatus { #expect(status.code == .resourceExhausted) }
-      try await running.client.commit([.set("c/small", ["n": .int(1)])])
+      try await server.client.commit([.set("c/small", ["n": .int(1)])])
       for client in clients { await client.close() }
       #expect(
         try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are still reserved")
-      #expect(try await running.client.get("w/large").fields["n"]?.integerValue == 0)
+      #expect(try await server.client.get("w/large").fields["n"]?.integerValue == 0)
     }
   }
 
@@ -173,10 +173,10 @@ struct PeerMemoryTests {
     // Results may fill three quarters of the budget: the unread page, and the largest page of the client that
     // reads.
     limits.memory = MemoryBudget(limit: 2 * Self.limit, minimumAge: .hours(1))
-    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { [limits] running in
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { [limits] server in
       let text = Proto.Value.text(String(repeating: "x", count: 900_000))
-      for index in 0..<4 { try await running.client.commit([.set("w/\(index)", ["t": text])]) }
-      let client = try await GRPCTestClient.connect(port: running.port.port, window: 0)
+      for index in 0..<4 { try await server.client.commit([.set("w/\(index)", ["t": text])]) }
+      let client = try await GRPCTestClient.connect(port: server.port.port, window: 0)
       var observers: [StatusObserver] = []
       for _ in 0..<12 {
         let call = try await client.open("RunQuery")
@@ -185,13 +185,13 @@ struct PeerMemoryTests {
       }
       // One page is queued and held.
       #expect(try await eventually { limits.memory.used > 1_800_000 })
-      #expect(try await running.client.query(.collection("w")).filter(\.hasDocument).count == 4)
+      #expect(try await server.client.query(.collection("w")).filter(\.hasDocument).count == 4)
       #expect(limits.memory.used <= 4 << 20, "\(limits.memory.used)")
       #expect(observers.allSatisfy { $0.status == nil })
       await client.close()
       #expect(
         try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are still reserved")
-      #expect(try await running.client.query(.collection("w")).filter(\.hasDocument).count == 4)
+      #expect(try await server.client.query(.collection("w")).filter(\.hasDocument).count == 4)
     }
   }
 
@@ -199,7 +199,7 @@ struct PeerMemoryTests {
   func grpcTargets() async throws {
     var limits = limits()
     limits.responseTimeout = .seconds(1)
-    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { [limits] running in
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { [limits] server in
       let name = FirestoreTestServer.documents + "/c/" + String(repeating: "x", count: 900)
       let request = Proto.Listen.with {
         $0.database = FirestoreTestServer.database
@@ -214,8 +214,8 @@ struct PeerMemoryTests {
       var clients: [GRPCTestClient] = []
       var calls: [GRPCTestCall] = []
       var ended = 0
-      /// Waits until the stream confirms the target, or ends.
-      func answered(_ call: GRPCTestCall, _ target: Int32) async throws -> Bool {
+      /// Waits until the stream confirms the target, or ends. Returns whether it confirmed the target.
+      func awaitTarget(_ call: GRPCTestCall, _ target: Int32) async throws -> Bool {
         do {
           while true {
             let change = try await call.message(as: Proto.ListenResponse.self).targetChange
@@ -228,21 +228,21 @@ struct PeerMemoryTests {
         }
       }
       for _ in 0..<10 {
-        let client = try await GRPCTestClient.connect(port: running.port.port)
+        let client = try await GRPCTestClient.connect(port: server.port.port)
         clients.append(client)
         let call = try await client.open("Listen")
         try? await call.send(request)
         // A target reserves memory once while it is a received message, and twice when the stream has stored it.
-        if try await answered(call, 1) { calls.append(call) }
+        if try await awaitTarget(call, 1) { calls.append(call) }
       }
       // A stream above the limit receives its error with the next request.
       for call in calls {
         try? await call.send(nextRequest)
-        _ = try await answered(call, 3)
+        _ = try await awaitTarget(call, 3)
       }
       #expect(ended >= 3 && ended < 10, "\(ended) of 10 were ended")
       #expect(limits.memory.used <= Self.limit)
-      try await running.client.commit([.set("c/small", ["n": .int(1)])])
+      try await server.client.commit([.set("c/small", ["n": .int(1)])])
       for client in clients { await client.close() }
       #expect(
         try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are still reserved")

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Queue of reads over REST")
 struct ReadQueueTests {
-  /// Reads that run until the test lets them end.
+  /// Blocks reads until the test calls `end()`.
   private struct Blocker {
     private let ends: AsyncStream<Void>.Continuation
     private let ended: Task<Void, Never>

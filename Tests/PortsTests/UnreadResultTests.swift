@@ -34,16 +34,16 @@ struct UnreadResultTests {
   }
 
   /// Stores a collection of 2 MB in small documents, one of 3.6 MB in large ones, and a small document.
-  private func fill(_ running: FirestoreTestPort) async throws {
+  private func fill(_ server: FirestoreTestPort) async throws {
     let small = Proto.Value.text(String(repeating: "x", count: 20_000))
-    try await running.client.commit((0..<100).map { .set("many/\($0)", ["t": small]) })
-    try await running.client.commit((0..<4).map { .set("large/\($0)", ["t": Self.text]) })
-    try await running.client.commit([.set("c/small", ["n": .int(1)])])
+    try await server.client.commit((0..<100).map { .set("many/\($0)", ["t": small]) })
+    try await server.client.commit((0..<4).map { .set("large/\($0)", ["t": Self.text]) })
+    try await server.client.commit([.set("c/small", ["n": .int(1)])])
   }
 
   /// Expects that small and large calls, a query and a listen succeed.
-  private func expectService(_ running: FirestoreTestPort) async throws {
-    let client = try await GRPCTestClient.connect(port: running.port.port)
+  private func expectService(_ server: FirestoreTestPort) async throws {
+    let client = try await GRPCTestClient.connect(port: server.port.port)
     _ = try await client.get("c/small")
     _ = try await client.get("large/1")
     try await client.commit((0..<7).map { .set("written/\($0)", ["t": Self.text]) })
@@ -63,12 +63,12 @@ struct UnreadResultTests {
 
   /// Opens connections whose flow-control windows are closed, and requests a large document in each call.
   private func openUnreadUnary(
-    _ running: FirestoreTestPort, connections: Int, calls: Int
+    _ server: FirestoreTestPort, connections: Int, calls: Int
   ) async throws -> [GRPCTestClient] {
     var clients: [GRPCTestClient] = []
     for _ in 0..<connections {
       let client = try await GRPCTestClient.connect(
-        port: running.port.port, from: unreadingAddress(), window: 0)
+        port: server.port.port, from: unreadingAddress(), window: 0)
       for _ in 0..<calls {
         let call = try await client.open("GetDocument")
         try? await call.send(
@@ -92,10 +92,10 @@ struct UnreadResultTests {
 
   /// Opens calls for a collection on one connection whose flow-control windows are closed.
   private func openUnread(
-    _ running: FirestoreTestPort, _ method: String, _ collection: String, count: Int
+    _ server: FirestoreTestPort, _ method: String, _ collection: String, count: Int
   ) async throws -> GRPCTestClient {
     let client = try await GRPCTestClient.connect(
-      port: running.port.port, from: unreadingAddress(), window: 0)
+      port: server.port.port, from: unreadingAddress(), window: 0)
     for _ in 0..<count {
       let call = try await client.open(method)
       if method == "Listen" {
@@ -112,12 +112,12 @@ struct UnreadResultTests {
     arguments: ["Listen", "RunQuery"])
   func oneConnection(method: String) async throws {
     let limits = limits(minimumAge: .hours(1))
-    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
-      try await fill(running)
-      let unread = try await openUnread(running, method, "large", count: 200)
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { server in
+      try await fill(server)
+      let unread = try await openUnread(server, method, "large", count: 200)
       #expect(try await eventually { limits.memory.used > limits.memory.connectionShare / 2 })
-      for _ in 0..<3 { try await expectService(running) }
-      // The streams hold 16 KiB each, and the share of results.
+      for _ in 0..<3 { try await expectService(server) }
+      // Each of the 200 streams may hold 16 KiB, in addition to the connection's share for results.
       let streams = 200 * limits.http2.streamBytes
       #expect(limits.memory.used < 2 * limits.memory.connectionShare + streams, "\(limits.memory.used)")
       #expect(unread.channel.isActive)
@@ -132,12 +132,12 @@ struct UnreadResultTests {
     arguments: [("Listen", "large"), ("RunQuery", "large"), ("Listen", "many")])
   func manyConnections(method: String, collection: String) async throws {
     let limits = limits()
-    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
-      try await fill(running)
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { server in
+      try await fill(server)
       var unread: [GRPCTestClient] = []
-      for _ in 0..<16 { unread.append(try await openUnread(running, method, collection, count: 40)) }
+      for _ in 0..<16 { unread.append(try await openUnread(server, method, collection, count: 40)) }
       for _ in 0..<3 {
-        try await expectService(running)
+        try await expectService(server)
         #expect(limits.memory.used <= Self.limit)
       }
       #expect(unread.contains { !$0.channel.isActive })
@@ -150,12 +150,12 @@ struct UnreadResultTests {
   @Test("REST queries that are not read: connections that hold most are closed, and other clients are served")
   func rest() async throws {
     let limits = limits()
-    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
-      try await fill(running)
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { server in
+      try await fill(server)
       let body = #"{"structuredQuery":{"from":[{"collectionId":"large"}]}}"#
       var unread: [RawClient] = []
       for _ in 0..<24 {
-        let client = try await RawClient.connect(running.port.port, from: unreadingAddress())
+        let client = try await RawClient.connect(server.port.port, from: unreadingAddress())
         try await client.channel.setOption(.autoRead, value: false).get()
         try await client.send(
           "POST /v1/\(FirestoreTestServer.documents):runQuery HTTP/1.1\r\nHost: h\r\nContent-Length: \(body.utf8.count)\r\n\r\n\(body)"
@@ -163,7 +163,7 @@ struct UnreadResultTests {
         unread.append(client)
       }
       for _ in 0..<3 {
-        try await expectService(running)
+        try await expectService(server)
         #expect(limits.memory.used <= Self.limit)
       }
       for client in unread { await client.close() }
@@ -175,10 +175,10 @@ struct UnreadResultTests {
   @Test("Unary responses that are not read do not prevent calls of other clients")
   func unary() async throws {
     let limits = limits()
-    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
-      try await fill(running)
-      let unread = try await openUnreadUnary(running, connections: 40, calls: 4)
-      for _ in 0..<3 { try await expectService(running) }
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { server in
+      try await fill(server)
+      let unread = try await openUnreadUnary(server, connections: 40, calls: 4)
+      for _ in 0..<3 { try await expectService(server) }
       for client in unread { await client.close() }
       #expect(
         try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are still reserved")
@@ -186,15 +186,15 @@ struct UnreadResultTests {
   }
 
   @Test(
-    "Unary responses that are not read leave room for other clients before their connections are old enough to be closed"
+    "Unread unary responses leave memory for other clients even while their connections are too young to be closed"
   )
   func youngUnary() async throws {
     let limits = limits(minimumAge: .hours(1))
-    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { running in
-      try await fill(running)
-      let unread = try await openUnreadUnary(running, connections: 8, calls: 8)
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { server in
+      try await fill(server)
+      let unread = try await openUnreadUnary(server, connections: 8, calls: 8)
       #expect(try await eventually { limits.memory.used > Self.limit / 3 * 2 })
-      let client = try await GRPCTestClient.connect(port: running.port.port)
+      let client = try await GRPCTestClient.connect(port: server.port.port)
       for _ in 0..<5 {
         _ = try await client.get("c/small")
         _ = try await client.get("large/1")
@@ -212,12 +212,12 @@ struct UnreadResultTests {
   func timeout() async throws {
     var limits = limits(minimumAge: .hours(1))
     limits.http2.unreadResponseTimeout = .milliseconds(500)
-    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { [limits] running in
-      try await fill(running)
-      let unread = try await openUnread(running, "Listen", "many", count: 1)
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { [limits] server in
+      try await fill(server)
+      let unread = try await openUnread(server, "Listen", "many", count: 1)
       try await unread.channel.closeFuture.get()
       #expect(try await eventually { limits.memory.used == 0 })
-      let reading = try await GRPCTestClient.connect(port: running.port.port)
+      let reading = try await GRPCTestClient.connect(port: server.port.port)
       #expect(try await reading.query(.collection("many")).filter(\.hasDocument).count == 100)
       #expect(reading.channel.isActive)
       await reading.close()

@@ -11,6 +11,7 @@ import OrderedStore
 private struct AccountLog {
   var began: Set<String> = []
   var acknowledged: Set<String> = []
+  /// The lines in which a child recorded a wrong result.
   var wrong: [String] = []
 
   init(_ path: String) throws {

@@ -1,9 +1,9 @@
 // The client-cuts run ends clients of an SDK at random changes of their disk. One third of the clients are killed, and
-// the disk keeps all data. For the others the power is cut (PowerCuts.swift). In half of all clients a random sync
-// fails before.
+// the disk keeps all data. For the others the power is cut (PowerCuts.swift). For half of all clients, a random sync also
+// fails before the kill or power cut.
 //
 // The next start must find a prefix of the writes, in order and without a gap. After a kill they include every write
-// whose event the app received; after a power cut or a failed sync, every write that was synced since. The app must
+// whose event the app received; after a power cut or a failed sync, every write that is durable. The app must
 // receive an error for each failed sync, and for nothing else.
 
 import Glibc
@@ -49,7 +49,7 @@ struct ClientCuts {
       clients += 1
       guard clients < 8 * count + 40 else { throw CrashError("\(clients) clients, only \(cuts) cuts") }
       // In one of four clients the cut happens early, while the cache opens.
-      let at = Int.random(in: 1...(clients % 4 == 0 ? 60 : 2_500), using: &generator)
+      let cutChange = Int.random(in: 1...(clients % 4 == 0 ? 60 : 2_500), using: &generator)
       let cut = Cut.allCases[clients % 3]
       let failingSync = clients % 8 < 4 ? 0 : Int.random(in: 1...30, using: &generator)
       unlink(disk.childLogPath)
@@ -57,7 +57,7 @@ struct ClientCuts {
         Child.sibling("hearth-crash-client"),
         [product.rawValue, "write", disk.childLogPath, "\(ClientCuts.writes)"],
         [
-          "XDG_DATA_HOME": disk.root, "POWERCUT_AT": "\(at)", "POWERCUT_MODE": cut.rawValue,
+          "XDG_DATA_HOME": disk.root, "POWERCUT_AT": "\(cutChange)", "POWERCUT_MODE": cut.rawValue,
           "POWERCUT_SEED": "\(generator.next() >> 8)", "POWERCUT_FAIL_SYNC": "\(failingSync)",
         ], keepsAll: cut == .kill)
       guard status == .killed(SIGKILL) || status == .exited(0) else {
@@ -75,7 +75,9 @@ struct ClientCuts {
       if failingSync == 0 || written.failures.count > 1 || !written.failures.allSatisfy({ $0 > 2 }) {
         found += written.failures.map { "the app received the error \($0)" }
       }
-      problems += found.prefix(3).map { "cut \(cuts) (change \(at), \(cut), sync \(failingSync)): \($0)" }
+      problems += found.prefix(3).map {
+        "cut \(cuts) (change \(cutChange), \(cut), sync \(failingSync)): \($0)"
+      }
       before = restored.last
     }
     if durable == 0 { problems.append("no write was synced before its client ended") }
@@ -100,10 +102,13 @@ struct ClientCuts {
 
 /// The log of one client.
 struct ClientLog {
-  /// The highest number of a write that was made, that the app saw, and that is durable.
+  /// The number of the last write that the client made.
   private(set) var made = 0
+  /// The number of the last write whose event the app received.
   private(set) var shown = 0
+  /// The number of the last write that is durable.
   private(set) var durable = 0
+  /// The lines that report a wrong entry or cannot be read.
   private(set) var wrong: [String] = []
   /// The codes of the errors of the cache that the app received.
   private(set) var failures: [Int] = []

@@ -7,7 +7,9 @@
 //   hearth-crash faults write|sync FROM TO        the n-th write or sync fails, for every n
 //   hearth-crash full                             a file system of 4 MiB fills up
 //   hearth-crash client N [--seed S]              N kills and power cuts of clients of the Database SDK
-//   hearth-crash write ...                        the child (Workload.swift)
+//   hearth-crash firestore-client N [--seed S]    the same for clients of the Firestore SDK
+//   hearth-crash write ...                        the child of cuts, faults and full (Workload.swift)
+//   hearth-crash write-accounts ...               the child of accounts (AccountWorkload.swift)
 
 import Glibc
 

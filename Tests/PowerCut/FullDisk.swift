@@ -10,7 +10,7 @@ struct FullDisk {
 
   func run() async throws -> Report {
     let scratch = try Scratch()
-    let data = try scratch.empty("data")
+    let data = try scratch.makeEmptyDirectory("data")
     guard mount("tmpfs", data, "tmpfs", 0, "size=4m") == 0 else {
       return Report(
         text:

@@ -37,7 +37,7 @@ struct SimulatedDisk {
 
   /// Removes all data.
   func reset() throws {
-    try Scratch.makeDirectories(subdirectory, below: scratch.empty("data"))
+    try Scratch.makeDirectories(subdirectory, below: scratch.makeEmptyDirectory("data"))
     unlink(childLogPath)
   }
 
@@ -45,7 +45,7 @@ struct SimulatedDisk {
   ///
   /// - Returns: the copy's root.
   func copy() throws -> String {
-    let path = try scratch.empty("copy")
+    let path = try scratch.makeEmptyDirectory("copy")
     try Scratch.makeDirectories(subdirectory, below: path)
     try Scratch.copy(data, to: path + subdirectory)
     return path
@@ -72,12 +72,12 @@ struct SimulatedDisk {
   func run(
     _ program: String, _ arguments: [String], _ shimSettings: [String: String], keepsAll: Bool = false
   ) throws -> ExitStatus {
-    let image = try scratch.empty("image")
+    let image = try scratch.makeEmptyDirectory("image")
     var environment = shimSettings
     environment["LD_PRELOAD"] = shim
     environment["POWERCUT_DIR"] = data
     environment["POWERCUT_IMAGE"] = image
-    environment["POWERCUT_OBJECTS"] = try scratch.empty("objects")
+    environment["POWERCUT_OBJECTS"] = try scratch.makeEmptyDirectory("objects")
     let exitStatus = try Child.run(program, arguments, environment)
     if !keepsAll { try Scratch.move(image, to: data) }
     return exitStatus
@@ -143,7 +143,7 @@ struct PowerCuts {
     while cuts < count {
       // In one of four children the cut happens early, while the store opens. In the others it happens while
       // the store writes. A child that completes before its cut does not count.
-      let at = Int.random(in: 1...(children % 4 == 0 ? 60 : subject.maximumChange), using: &generator)
+      let cutChange = Int.random(in: 1...(children % 4 == 0 ? 60 : subject.maximumChange), using: &generator)
       let mode = children % 2 == 0 ? "drop" : "tear"
       let position = children % PowerCuts.childrenPerDirectory
       children += 1
@@ -152,12 +152,12 @@ struct PowerCuts {
         subject, first: 1 + position * subject.steps, count: subject.steps, workers: 8, syncs: syncs,
         // Revocations are kept for an hour, so the clock of accounts must not go back.
         hoursBehind: subject == .accounts ? 0 : position,
-        ["POWERCUT_AT": "\(at)", "POWERCUT_MODE": mode, "POWERCUT_SEED": "\(generator.next() >> 8)"])
+        ["POWERCUT_AT": "\(cutChange)", "POWERCUT_MODE": mode, "POWERCUT_SEED": "\(generator.next() >> 8)"])
       guard exitStatus == .killed(SIGKILL) || exitStatus == .exited(0) else {
         throw CrashError("the child of cut \(cuts) ended as \(exitStatus)")
       }
       if exitStatus == .killed(SIGKILL) { cuts += 1 }
-      let (isIntact, acknowledged) = await verify(disk, "cut \(cuts) (change \(at), \(mode))", &tally)
+      let (isIntact, acknowledged) = await verify(disk, "cut \(cuts) (change \(cutChange), \(mode))", &tally)
       if !isIntact || position == PowerCuts.childrenPerDirectory - 1 || cuts == count {
         tally.acknowledged += acknowledged
         if cuts < count {

@@ -20,7 +20,7 @@ final class Scratch {
   deinit { Scratch.remove(path) }
 
   /// Makes an empty directory inside.
-  func empty(_ name: String) throws -> String {
+  func makeEmptyDirectory(_ name: String) throws -> String {
     let path = self.path + "/" + name
     Scratch.remove(path)
     guard mkdir(path, 0o700) == 0 else { throw CrashError("cannot make \(path)") }
@@ -29,10 +29,10 @@ final class Scratch {
 
   /// Makes the directories of a path, which begins with a slash, below a directory.
   static func makeDirectories(_ path: String, below directory: String) throws {
-    var made = directory
+    var current = directory
     for name in path.split(separator: "/") {
-      made += "/" + name
-      guard mkdir(made, 0o700) == 0 else { throw CrashError("cannot make \(made)") }
+      current += "/" + name
+      guard mkdir(current, 0o700) == 0 else { throw CrashError("cannot make \(current)") }
     }
   }
 

@@ -8,8 +8,10 @@ import OrderedStore
 
 /// The acknowledgements of the children.
 struct ChildLog {
+  /// The acknowledged transactions, by number, with their versions.
   var acknowledged: [Int: Version] = [:]
   var newestReserved = Version.zero
+  /// The lines in which a child recorded a wrong result.
   var wrong: [String] = []
   var failures: [String] = []
   var reads = 0
@@ -36,8 +38,11 @@ struct ChildLog {
 
 /// The findings of one image.
 struct Findings {
+  /// The acknowledged data that is missing.
   var lost: [String] = []
+  /// The data that is incomplete, or contradicts other data.
   var torn: [String] = []
+  /// The number of transactions in the log.
   var present = 0
 
   /// Opens a directory and verifies it against the acknowledgements.

@@ -42,7 +42,7 @@ struct Workload {
   static let databaseName = "firestore/projects/crash/databases/(default)"
   static let history = HistoryWindow.seconds(86_400)
   /// The number of consecutive failures after which a worker stops.
-  private static let failures = 5
+  private static let maximumFailures = 5
 
   init(arguments: [String]) throws {
     self.arguments = try ChildArguments(arguments)
@@ -83,7 +83,7 @@ struct Workload {
             from: arguments.first + worker, to: arguments.first + arguments.count, by: arguments.workers)
           {
             failedCount = await write(Transaction(number: number), to: database) ? 0 : failedCount + 1
-            if failedCount == Workload.failures { return }
+            if failedCount == Workload.maximumFailures { return }
           }
         }
       }

@@ -29,7 +29,7 @@ enum HeapTrimming {
   /// - Parameter memory: the bytes that this process may use.
   static func run(memory: Int) async {
     #if canImport(Glibc)
-      var trimmed = 0.0
+      var processorSecondsAtTrim = 0.0
       var last = processorSeconds
       var pressure = MemoryPressure(memory: memory)
       var seconds = 0
@@ -41,9 +41,11 @@ enum HeapTrimming {
         }
         guard seconds % idleSeconds == 0 else { continue }
         let now = processorSeconds
-        if now - last < maximumIdleProcessorSeconds, now - trimmed > minimumWorkProcessorSeconds {
+        if now - last < maximumIdleProcessorSeconds,
+          now - processorSecondsAtTrim > minimumWorkProcessorSeconds
+        {
           await trim()
-          trimmed = processorSeconds
+          processorSecondsAtTrim = processorSeconds
         }
         last = processorSeconds
       }

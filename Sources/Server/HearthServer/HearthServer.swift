@@ -50,7 +50,7 @@ public final class HearthServer: Sendable {
     var firestore: FirestoreEngine
     var realtime: RealtimeAssembly
     var identity: IdentityAssembly
-    var suite: EmulatorDataDirectory?
+    var dataDirectory: EmulatorDataDirectory?
     var locator: HubLocator?
     /// The socket of `hearth credentials`.
     var socket: ListeningPort?
@@ -87,8 +87,8 @@ public final class HearthServer: Sendable {
 
   /// Opens the store and every port.
   /// - Returns: the addresses, Firestore first.
-  /// - Throws: ``HearthError`` with advice; nothing stays open then. This includes a second start and a
-  ///   cancelled task. A failed start writes no export, because a partial import would replace a complete
+  /// - Throws: ``HearthError`` with advice; nothing stays open then. A second start and a start in a cancelled
+  ///   task also fail. A failed start writes no export, because a partial import would replace a complete
   ///   export.
   @discardableResult
   public func start() async throws(HearthError) -> [Listener] {
@@ -155,8 +155,8 @@ public final class HearthServer: Sendable {
     guard let running = markStopped() else { return }
     await drain(running)
     var failure: HearthError?
-    if let suite = running.suite, let path = configuration.exportOnExit {
-      do { try await suite.export(to: path) } catch {
+    if let dataDirectory = running.dataDirectory, let path = configuration.exportOnExit {
+      do { try await dataDirectory.export(to: path) } catch {
         failure = HearthError("The automatic export to \(path) failed (--export-on-exit): \(error)")
       }
     }
@@ -217,7 +217,8 @@ public final class HearthServer: Sendable {
     let indexes = try configuration.readIndexes(log: log)
     let rules = try FirestoreRules(configuration, log: log)
     let databaseRules = try DatabaseRules(configuration)
-    let store = try await configuration.storage.open(acceptsClock: configuration.acceptsClock, log: log)
+    let store = try await configuration.storage.open(
+      acceptsClockJump: configuration.acceptsClockJump, log: log)
     let identity: IdentityAssembly
     do throws(HearthError) {
       identity = try await IdentityAssembly(configuration, store: store, log: log)
@@ -227,7 +228,7 @@ public final class HearthServer: Sendable {
     }
     let policy: any AccessPolicy<FirestoreAccess> = configuration.emulator ? OpenPolicy() : LockedPolicy()
     var options = FirestoreEngine.Options(createsDatabases: configuration.emulator)
-    options.requiresIndexes = configuration.indexes == .strict
+    options.requiresIndexes = configuration.indexMode == .strict
     options.limits = configuration.limits.firestore
     options.sortMemory = max(SystemMemory.bytes / 8, EngineLimits.maximumSortBytes)
     let raised = configuration.limits.raised
@@ -272,16 +273,16 @@ public final class HearthServer: Sendable {
       try Self.checkCancellation()
       try await createDatabases(engine, identity)
       if configuration.emulator {
-        let suite = EmulatorDataDirectory(
+        let dataDirectory = EmulatorDataDirectory(
           firestore: engine, realtime: configuration.database == nil ? nil : realtime.engine,
           auth: configuration.auth == nil ? nil : AuthExports(identity.service(isTLS: false)),
           project: configuration.project, version: Self.version, log: log)
-        running.suite = suite
+        running.dataDirectory = dataDirectory
         // This check runs before clients can write data. If the export directory is invalid, their data would
         // otherwise be lost at exit.
-        if let path = configuration.exportOnExit { try await checkExport(to: path, suite) }
+        if let path = configuration.exportOnExit { try await checkExport(to: path, dataDirectory) }
         // The import runs before the ports open, so that no client sees a partial import.
-        if let path = configuration.importedDirectory { try await load(path, suite) }
+        if let path = configuration.importedDirectory { try await load(path, dataDirectory) }
         try Self.checkCancellation()
       }
       let tls = try tls()
@@ -359,15 +360,18 @@ public final class HearthServer: Sendable {
 
   /// Imports a directory. The directory may be missing if the export at exit will create it, so that the
   /// first start works with the same options as later ones.
-  private func load(_ path: String, _ suite: EmulatorDataDirectory) async throws(HearthError) {
+  private func load(_ path: String, _ dataDirectory: EmulatorDataDirectory) async throws(HearthError) {
     let isCreatedAtExit = path == configuration.exportOnExit
-    do { try await suite.load(from: path, mayBeMissing: isCreatedAtExit) } catch {
+    do { try await dataDirectory.load(from: path, mayBeMissing: isCreatedAtExit) } catch {
       throw HearthError("\(error) (--import)")
     }
   }
 
-  private func checkExport(to path: String, _ suite: EmulatorDataDirectory) async throws(HearthError) {
-    do { try await suite.checkExport(to: path) } catch { throw HearthError("\(error) (--export-on-exit)") }
+  private func checkExport(to path: String, _ dataDirectory: EmulatorDataDirectory) async throws(HearthError)
+  {
+    do { try await dataDirectory.checkExport(to: path) } catch {
+      throw HearthError("\(error) (--export-on-exit)")
+    }
   }
 
   /// Makes the emulator hub, which lists the ports that are already open.
@@ -383,7 +387,8 @@ public final class HearthServer: Sendable {
           name: $0, host: running.listener.host, port: running.listener.port, webSocketPort: feedPort)
       }
     }
-    return EmulatorHub(emulators, suite: running.suite, version: Self.version, process: getpid())
+    return EmulatorHub(
+      emulators, dataDirectory: running.dataDirectory, version: Self.version, process: getpid())
   }
 
   private func tls() throws(HearthError) -> PortTLS? {

@@ -76,7 +76,7 @@ extension HearthServer {
     do {
       return try await starting.value
     } catch {
-      guard let signal = signals.stop else { throw error }
+      guard let signal = signals.stopSignal else { throw error }
       throw StoppedBeforeReady(signal: signal)
     }
   }

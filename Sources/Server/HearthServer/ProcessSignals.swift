@@ -27,7 +27,7 @@ final class ProcessSignals: @unchecked Sendable {
   private struct State {
     var isReady = false
     /// The signal that stops the process.
-    var stop: Int32?
+    var stopSignal: Int32?
     var lastSignal: NIODeadline?
     var onStop: [@Sendable () -> Void] = []
   }
@@ -83,23 +83,23 @@ final class ProcessSignals: @unchecked Sendable {
   }
 
   /// The signal that stops the process; nil if none was received.
-  var stop: Int32? { state.withLockedValue { $0.stop } }
+  var stopSignal: Int32? { state.withLockedValue { $0.stopSignal } }
 
   /// Marks the server as ready, unless a signal was received before. Later signals stop a running server.
-  /// - Returns: the signal that was received before; nil if the server is ready. The signal stops the start,
-  ///   within the deadline for a start.
+  /// - Returns: the signal that was received before; nil if the server is ready. The caller must then stop
+  ///   the server, within the deadline for a stop during the start.
   func becomeReady() -> Int32? {
     state.withLockedValue { state in
-      if state.stop == nil { state.isReady = true }
-      return state.stop
+      if state.stopSignal == nil { state.isReady = true }
+      return state.stopSignal
     }
   }
 
   /// Calls `body` when a signal stops the process, or immediately if one was received.
   func whenStopped(_ body: @escaping @Sendable () -> Void) {
     let isStopped = state.withLockedValue { state in
-      if state.stop == nil { state.onStop.append(body) }
-      return state.stop != nil
+      if state.stopSignal == nil { state.onStop.append(body) }
+      return state.stopSignal != nil
     }
     if isStopped { body() }
   }
@@ -120,8 +120,8 @@ final class ProcessSignals: @unchecked Sendable {
     let action = state.withLockedValue { state -> Action in
       if let last = state.lastSignal, now - last < Self.echoWindow { return .ignore }
       state.lastSignal = now
-      guard state.stop == nil else { return .exitNow(isReady: state.isReady) }
-      state.stop = number
+      guard state.stopSignal == nil else { return .exitNow(isReady: state.isReady) }
+      state.stopSignal = number
       defer { state.onStop = [] }
       return .stop(state.onStop, isReady: state.isReady)
     }

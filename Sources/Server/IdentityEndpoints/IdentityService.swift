@@ -58,7 +58,7 @@ package struct IdentityService: HTTPService {
 
   package var acceptsCompressedBodies: Bool { true }
 
-  package func receiveBody(of head: HTTPRequestHead, _ port: PortLimits) -> HTTPBodyPlan {
+  package func bodyPlan(for head: HTTPRequestHead, _ port: PortLimits) -> HTTPBodyPlan {
     .collect(maximumBytes: Self.maximumBodyBytes)
   }
 

@@ -36,7 +36,7 @@ struct RealtimeHTTPService: HTTPService {
 
   // MARK: Bodies
 
-  func receiveBody(of head: HTTPRequestHead, _ port: PortLimits) -> HTTPBodyPlan {
+  func bodyPlan(for head: HTTPRequestHead, _ port: PortLimits) -> HTTPBodyPlan {
     let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
     if announced > Self.smallBodyBytes || head.headers.contains(name: "transfer-encoding"),
       let error = RESTRequest.rejection(of: head, endpoint)

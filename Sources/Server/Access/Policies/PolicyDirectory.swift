@@ -13,14 +13,14 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     var defaultPolicy: any AccessPolicy<Product>
     var slots: [Product.Database: PolicySlot<Product>] = [:]
     /// The databases with a dedicated policy.
-    var dedicatedPolicies: Set<Product.Database> = []
+    var databasesWithDedicatedPolicy: Set<Product.Database> = []
     /// The number of slots at which the directory releases the unused ones.
     var threshold = 256
 
     /// Removes the slots without a dedicated policy that only the directory holds.
     mutating func removeUnused() -> [PolicySlot<Product>] {
       var unused: [PolicySlot<Product>] = []
-      for database in Array(slots.keys) where !dedicatedPolicies.contains(database) {
+      for database in Array(slots.keys) where !databasesWithDedicatedPolicy.contains(database) {
         if let slot = removeIfUnused(database) { unused.append(slot) }
       }
       threshold = max(256, 2 * slots.count)
@@ -80,7 +80,7 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     publication.withLock { _ in
       let unused = state.withLock { state -> PolicySlot<Product>? in
         let slot = state.removeIfUnused(database)
-        if slot != nil { state.dedicatedPolicies.remove(database) }
+        if slot != nil { state.databasesWithDedicatedPolicy.remove(database) }
         return slot
       }
       withExtendedLifetime(unused) {}
@@ -94,9 +94,9 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
       let slot = slot(of: database)
       let published = state.withLock { state in
         if policy == nil {
-          state.dedicatedPolicies.remove(database)
+          state.databasesWithDedicatedPolicy.remove(database)
         } else {
-          state.dedicatedPolicies.insert(database)
+          state.databasesWithDedicatedPolicy.insert(database)
         }
         return policy ?? state.defaultPolicy
       }
@@ -109,7 +109,7 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     publication.withLock { _ in
       let slots = state.withLock { state in
         state.defaultPolicy = policy
-        return state.slots.filter { !state.dedicatedPolicies.contains($0.key) }.map(\.value)
+        return state.slots.filter { !state.databasesWithDedicatedPolicy.contains($0.key) }.map(\.value)
       }
       for slot in slots { publish(policy, to: slot) }
     }

@@ -58,8 +58,8 @@ package struct Principal: Hashable, Sendable {
   /// The principal as it acts in a project: the same principal, or ``nobody`` if its credentials are for another
   /// project.
   package func acting(in project: String) -> Principal {
-    guard let own = self.project else { return self }
-    return own.utf8.elementsEqual(project.utf8) ? self : .nobody
+    guard let credentialProject = self.project else { return self }
+    return credentialProject.utf8.elementsEqual(project.utf8) ? self : .nobody
   }
 
   /// Whether the credentials have expired.

@@ -2,10 +2,10 @@
 //
 //     .hearth-export-<32 hexadecimal digits>.staged   being written: useless until it is complete
 //     .hearth-export-<32 hexadecimal digits>.old      the previous contents, before their removal
-//     .hearth-export-<32 hexadecimal digits>.new      complete, before it is moved into place: it is now the valid export
+//     .hearth-export-<32 hexadecimal digits>.new      complete, but not moved into place yet: the valid export
 //
 // Invariants
-//   1. If the manifest exists, the export is complete and the folders are useless.
+//   1. If the directory itself contains a manifest, its export is complete, and the folders are useless.
 //   2. Only such folders are removed, and existing files are never overwritten.
 
 import FirestoreModel

@@ -22,7 +22,7 @@ struct ExportManifest: Sendable {
   }
 
   static let fileName = "firebase-export-metadata.json"
-  private static let known: Set<String> = ["version", "firestore", "database", "auth", "hearth"]
+  private static let knownMembers: Set<String> = ["version", "firestore", "database", "auth", "hearth"]
   /// Maximum size of a manifest, in bytes: room for some hundred thousand databases.
   static let maximumBytes = 16 << 20
 
@@ -82,7 +82,7 @@ struct ExportManifest: Sendable {
         others.append(Other(database: try text(other, "database"), file: try text(other, "metadata_file")))
       }
     }
-    unknown = root.members.map(\.key).filter { !Self.known.contains($0) }
+    unknown = root.members.map(\.key).filter { !Self.knownMembers.contains($0) }
   }
 
   /// The manifest as JSON.

@@ -1,4 +1,6 @@
-// Exports and imports Firestore databases in the emulator suite's format.
+// Exports and imports Firestore databases in the emulator suite's format. The format is that of Cloud Datastore: an export
+// consists of kinds (groups of documents), and each kind has output files with the documents. This server writes one kind
+// with one output file.
 //
 // Invariants
 //   1. An export shows one consistent state.
@@ -126,6 +128,7 @@ struct EmulatorExports: Sendable {
     _ path: String, in source: ExportSource, into database: DatabaseName
   ) async throws(FirestoreError) {
     let outputs = try await ExportFiles.blocking(.invalidArgument) { try Self.outputs(of: path, in: source) }
+    // All records are read before the first write (invariant 2).
     for output in outputs { try await read(output, database) { _ throws(FirestoreError) in } }
     for output in outputs {
       try await read(output, database) { writes throws(FirestoreError) in
@@ -177,12 +180,12 @@ struct EmulatorExports: Sendable {
     let directory = ExportSource.directory(of: path)
     var kinds: [String] = []
     var outputs: [String] = []
-    var known: Set<String> = []
+    var visitedPaths: Set<String> = []
     for name in try ExportMetadata.kinds(overall: overall) {
       // The emulator suite on Windows writes backslashes in paths.
       let isFromWindows = !ExportFiles.exists("\(directory)/\(name)")
       let kind = try source.path(isFromWindows ? name.replacing("\\", with: "/") : name, in: directory)
-      if known.insert(kind).inserted { kinds.append(kind) }
+      if visitedPaths.insert(kind).inserted { kinds.append(kind) }
     }
     for kind in kinds {
       let bytes = try ExportFiles.read(kind, atMost: ExportMetadata.maximumBytes)
@@ -191,7 +194,7 @@ struct EmulatorExports: Sendable {
         do { output = try source.path(name, in: ExportSource.directory(of: kind)) } catch let error
           as ExportFiles.Failure
         { throw FirestoreError.invalidArgument("Failed parse entity file:\(error.path)") }
-        if known.insert(output).inserted { outputs.append(output) }
+        if visitedPaths.insert(output).inserted { outputs.append(output) }
       }
     }
     return outputs

@@ -3,7 +3,7 @@
 //
 //     entity: 13 key {13 app, 14 path, 23 database} | 14 property… | 15 raw property… | 16 the path's first element
 //     path: group 1 {2 collection, 3 number or 4 name}…
-//     property: 1 meaning | 3 name | 4 whether one of several | 5 value
+//     property: 1 meaning | 3 name | 4 whether an element of an array | 5 value
 //     value: 1 integer | 2 boolean | 3 text or bytes | 4 double | group 5 {6 latitude, 7 longitude} |
 //            group 12 {13 app, group 14 {15 collection, 16 number or 17 name}…, 23 database}
 //

@@ -50,15 +50,15 @@ extension ExportFiles {
   /// Creates a directory and its missing parents. Syncs the parent of each created directory, so that the new entry is
   /// on disk.
   static func makeDirectories(_ path: String) throws(Failure) {
-    var above = path.hasPrefix("/") ? "/" : "."
+    var parent = path.hasPrefix("/") ? "/" : "."
     for part in path.split(separator: "/") {
-      let made = above == "/" ? "/\(part)" : "\(above)/\(part)"
-      if mkdir(made, 0o777) == 0 {
-        try syncDirectory(above)
+      let directory = parent == "/" ? "/\(part)" : "\(parent)/\(part)"
+      if mkdir(directory, 0o777) == 0 {
+        try syncDirectory(parent)
       } else {
-        guard errno == EEXIST else { throw Failure("make the directory", made) }
+        guard errno == EEXIST else { throw Failure("make the directory", directory) }
       }
-      above = made
+      parent = directory
     }
   }
 
@@ -67,14 +67,14 @@ extension ExportFiles {
     let parts = path.split(separator: "/")
     let root = path.hasPrefix("/") ? "/" : "."
     for count in (0...parts.count).reversed() {
-      let above = count == 0 ? root : (root == "/" ? "/" : "") + parts[..<count].joined(separator: "/")
+      let ancestor = count == 0 ? root : (root == "/" ? "/" : "") + parts[..<count].joined(separator: "/")
       var status = stat()
-      guard stat(above, &status) == 0 else {
+      guard stat(ancestor, &status) == 0 else {
         guard errno == ENOENT else { throw Failure("make the directory", path) }
         continue
       }
       guard status.st_mode & S_IFMT == S_IFDIR else { throw Failure("make the directory", path, ENOTDIR) }
-      return try checkWriting(above)
+      return try checkWriting(ancestor)
     }
   }
 
@@ -103,9 +103,9 @@ extension ExportFiles {
   }
 
   /// Moves a file or directory within a file system. The target must not exist.
-  static func move(_ path: String, to other: String) throws(Failure) {
-    guard !exists(other) else { throw Failure("move \(path) to", other, EEXIST) }
-    guard rename(path, other) == 0 else { throw Failure("move \(path) to", other) }
+  static func move(_ path: String, to target: String) throws(Failure) {
+    guard !exists(target) else { throw Failure("move \(path) to", target, EEXIST) }
+    guard rename(path, target) == 0 else { throw Failure("move \(path) to", target) }
   }
 
   /// Removes the empty ones of some directories.

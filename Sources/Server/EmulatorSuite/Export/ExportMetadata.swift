@@ -1,5 +1,6 @@
-// Encodes and decodes the metadata files of exports, which name the files with documents. Below, numbers are protobuf
-// field numbers, and braces contain nested messages.
+// Encodes and decodes the metadata files of exports. The overall file names the file of each kind (a group of documents).
+// The file of a kind names the output files, which contain the documents. Below, numbers are protobuf field numbers, braces
+// contain nested messages, and `1: 2` is field 1 with the value 2.
 //
 //     overall, a log of two records: the version, one byte 0x33 | 1 kind {1 {1: 2, 3: 3}, 2 its file, 3 entities, 4 bytes}
 //     kind: 1 {1 the export's name, 2 begin, 3 end, in microseconds} | 2 {1 "", 2 output file}…

@@ -17,7 +17,7 @@ struct ExportOutput: Sendable {
   private(set) var log = BlockLogWriter()
   /// The number of documents so far.
   private(set) var count = 0
-  private var waiting: [UInt8] = []
+  private var buffer: [UInt8] = []
 
   init(file: Int32, path: String) {
     self.file = file
@@ -30,15 +30,15 @@ struct ExportOutput: Sendable {
     let record = try ExportEntity.record(of: document.name, try document.fields())
     var open = log.begin(record.count)
     try record.forEachChunk { piece in
-      log.append(piece, to: &open, &waiting)
-      if waiting.count >= Self.batchBytes { try flush() }
+      log.append(piece, to: &open, &buffer)
+      if buffer.count >= Self.batchBytes { try flush() }
     }
     count += 1
   }
 
   /// Writes the buffer.
   mutating func flush() throws(ExportFiles.Failure) {
-    try ExportFiles.append(waiting, to: file, path)
-    waiting.removeAll(keepingCapacity: true)
+    try ExportFiles.append(buffer, to: file, path)
+    buffer.removeAll(keepingCapacity: true)
   }
 }

@@ -30,15 +30,17 @@ package struct EmulatorHub: GoogleHTTPService {
   }
 
   private let emulators: [Emulator]
-  private let suite: EmulatorDataDirectory?
+  private let dataDirectory: EmulatorDataDirectory?
   private let version: String
   private let process: Int32
 
   /// Creates a hub for running emulators. The hub adds itself to the list.
-  /// - Parameter suite: the emulators' data, for exports; nil for none.
-  package init(_ emulators: [Emulator], suite: EmulatorDataDirectory?, version: String, process: Int32) {
+  /// - Parameter dataDirectory: the emulators' data, for exports; nil for none.
+  package init(
+    _ emulators: [Emulator], dataDirectory: EmulatorDataDirectory?, version: String, process: Int32
+  ) {
     self.emulators = emulators
-    self.suite = suite
+    self.dataDirectory = dataDirectory
     self.version = version
     self.process = process
   }
@@ -109,7 +111,7 @@ package struct EmulatorHub: GoogleHTTPService {
     guard request.head.headers.first(name: "origin") == nil else {
       return Self.failed("Export cannot be triggered by external callers.", .forbidden)
     }
-    guard let suite else { return Self.failed("No running emulators support import/export.") }
+    guard let dataDirectory else { return Self.failed("No running emulators support import/export.") }
     let body = try? JSONValue(
       json: Array(request.body.readableBytesView), limits: JSONLimits(depth: 4, bytes: 64 << 10))
     guard let path = body?["path"]?.string else {
@@ -123,7 +125,7 @@ package struct EmulatorHub: GoogleHTTPService {
       targets = names.compactMap(\.self)
     }
     do {
-      try await suite.export(to: path, targets: targets)
+      try await dataDirectory.export(to: path, targets: targets)
       return .json(["message": .string("OK")])
     } catch {
       return Self.failed("\(error)")

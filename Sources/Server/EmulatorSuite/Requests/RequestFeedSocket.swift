@@ -78,14 +78,14 @@ final class RequestFeedSocket: ChannelInboundHandler {
     }
   }
 
-  func handlerRemoved(context: ChannelHandlerContext) { end() }
+  func handlerRemoved(context: ChannelHandlerContext) { unsubscribe() }
 
   func channelInactive(context: ChannelHandlerContext) {
-    end()
+    unsubscribe()
     context.fireChannelInactive()
   }
 
-  private func end() {
+  private func unsubscribe() {
     if let subscription { feed.unsubscribe(subscription) }
     subscription = nil
   }
@@ -118,7 +118,7 @@ final class RequestFeedSocket: ChannelInboundHandler {
   private func close(_ context: ChannelHandlerContext, code: UInt16) {
     guard !isClosing else { return }
     isClosing = true
-    end()
+    unsubscribe()
     var frame = context.channel.allocator.buffer(capacity: 4)
     frame.writeInteger(0x88 as UInt8)
     frame.writeInteger(2 as UInt8)

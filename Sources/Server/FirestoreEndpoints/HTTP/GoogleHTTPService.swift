@@ -26,7 +26,7 @@ extension GoogleHTTPService {
 
   package var acceptsCompressedBodies: Bool { true }
 
-  package func receiveBody(of head: HTTPRequestHead, _ port: PortLimits) -> HTTPBodyPlan {
+  package func bodyPlan(for head: HTTPRequestHead, _ port: PortLimits) -> HTTPBodyPlan {
     if let rejection = rejection(of: head) { return .reject(rejection) }
     return .collect(maximumBytes: bodyLimit(of: head.uri, port))
   }

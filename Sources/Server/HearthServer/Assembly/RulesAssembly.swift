@@ -55,7 +55,7 @@ struct FirestoreRules {
   /// Releases the rules in all databases.
   /// - Throws: ``HearthError`` if the store cannot write.
   func release(on engine: FirestoreEngine) async throws(HearthError) {
-    let named = Set(rulesets.compactMap(\.database))
+    let namedDatabases = Set(rulesets.compactMap(\.database))
     for (database, ruleset) in rulesets {
       let policy = FirestoreRulesPolicy(
         ruleset, explainsDenials: explainsDenials, namesStatements: isEmulator)
@@ -65,7 +65,7 @@ struct FirestoreRules {
       let id = database ?? DatabaseName.defaultDatabase
       do {
         try await engine.releaseRules(rules, inGroup: "database \(id)") { name in
-          coversOthers ? !named.contains(name.database) : name.database.utf8.elementsEqual(id.utf8)
+          coversOthers ? !namedDatabases.contains(name.database) : name.database.utf8.elementsEqual(id.utf8)
         }
       } catch {
         throw HearthError("The rules of the database \(id) cannot be stored: \(error.message)")

@@ -8,14 +8,14 @@ extension HearthConfiguration.Storage {
   /// Opens the store. A data directory stays locked by this process until the store is closed.
   /// - Throws: ``HearthError`` with advice. For a locked directory the message names the process that has it
   ///   open.
-  func open(acceptsClock: Bool, log: Logger) async throws(HearthError) -> any OrderedStore {
+  func open(acceptsClockJump: Bool, log: Logger) async throws(HearthError) -> any OrderedStore {
     try Self.checkAddressSpace()
     var options = StoreOptions(report: { log.error("\($0)") })
     guard options.clock.now() >= Self.minimumTime else {
       throw HearthError(
         "The system's clock reads a time before 2020. Set it: versions and server timestamps follow it.")
     }
-    if !acceptsClock { options.maximumClockLead = Self.maximumIdleTime }
+    if !acceptsClockJump { options.maximumClockLead = Self.maximumIdleTime }
     do {
       switch self {
       case .ephemeral: return try MemoryStore(options)

@@ -115,11 +115,11 @@ struct AuthJSON: Sendable {
     }
     var encryption = port == SMTPRelay.submissionsPort ? SMTPRelay.Encryption.implicit : .startTLS
     if let value = object["tls"] {
-      guard let known = value.string.flatMap(SMTPRelay.Encryption.init(rawValue:)) else {
+      guard let parsed = value.string.flatMap(SMTPRelay.Encryption.init(rawValue:)) else {
         let names = SMTPRelay.Encryption.allCases.map(\.rawValue).joined(separator: ", ")
         throw HearthError("\(path): \(name).tls must be one of \(names).")
       }
-      encryption = known
+      encryption = parsed
     }
     var credentials: SMTPRelay.Credentials?
     if object["user"] != nil || object["password"] != nil {

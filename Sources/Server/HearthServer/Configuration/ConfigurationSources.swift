@@ -102,7 +102,7 @@ extension HearthConfiguration {
     configuration.emulator = flags.emulator || emulator
     configuration.allowRemoteEmulator = flags.allowRemoteEmulator || allowRemote
     let acceptClock = try variables.flag("HEARTH_ACCEPT_CLOCK")
-    configuration.acceptsClock = flags.acceptClock || acceptClock
+    configuration.acceptsClockJump = flags.acceptClock || acceptClock
     configuration.allowedHosts = flags.allowedHosts + variables.list("HEARTH_ALLOW_HOST")
     configuration.allowedOrigins = flags.allowedOrigins + variables.list("HEARTH_ALLOW_ORIGIN")
     configuration.exportOnExit = flags.exportOnExit ?? variables.value("HEARTH_EXPORT_ON_EXIT")
@@ -114,7 +114,7 @@ extension HearthConfiguration {
       guard let mode = IndexMode(rawValue: mode) else {
         throw HearthError("--indexes must be automatic or strict, not '\(mode)' (or HEARTH_INDEXES).")
       }
-      configuration.indexes = mode
+      configuration.indexMode = mode
     }
     configuration.indexFiles = file.indexFiles
     configuration.rulesFiles = file.rulesFiles
@@ -129,9 +129,9 @@ extension HearthConfiguration {
   }
 
   private static func firebaseJSON(
-    _ named: String?, _ readFile: (String) throws -> [UInt8]?
+    _ configuredPath: String?, _ readFile: (String) throws -> [UInt8]?
   ) throws(HearthError) -> FirebaseJSON {
-    let path = named ?? "firebase.json"
+    let path = configuredPath ?? "firebase.json"
     let bytes: [UInt8]?
     do {
       bytes = try readFile(path)
@@ -139,7 +139,9 @@ extension HearthConfiguration {
       throw HearthError("The configuration file \(path) cannot be read: \(error)")
     }
     guard let bytes else {
-      if named != nil { throw HearthError("The configuration file \(path) does not exist (--config).") }
+      if configuredPath != nil {
+        throw HearthError("The configuration file \(path) does not exist (--config).")
+      }
       return FirebaseJSON()
     }
     return try FirebaseJSON(bytes, path: path)

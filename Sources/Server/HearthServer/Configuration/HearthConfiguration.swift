@@ -95,7 +95,7 @@ public struct HearthConfiguration: Sendable {
   /// The storage of the server.
   public var storage: Storage
   /// The treatment of queries that lack an index.
-  public var indexes = IndexMode.automatic
+  public var indexMode = IndexMode.automatic
   /// The index files of Firestore.
   public var indexFiles: [IndexFile] = []
   /// The rules files of Firestore.
@@ -131,7 +131,7 @@ public struct HearthConfiguration: Sendable {
   /// from files.
   public var allowedOrigins: [String] = []
   /// Whether to start although the clock is more than a year ahead of the newest stored version.
-  public var acceptsClock = false
+  public var acceptsClockJump = false
   /// The directory whose export an emulator imports before it serves; nil for none.
   public var importedDirectory: String?
   /// The directory to which an emulator exports all data when it stops; nil for none.

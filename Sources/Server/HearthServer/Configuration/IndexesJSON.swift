@@ -84,13 +84,13 @@ struct IndexesJSON {
       fields.append(field)
     }
     if repeatsField { return }
-    try check(fields, list, "\(jsonPath).fields", isNamed: direction != nil)
+    try check(fields, list, "\(jsonPath).fields", endsWithName: direction != nil)
     guard isForThisAPI(index, jsonPath) else { return }
     configuration.indexes.append(.init(collection, scope, fields, nameDirection: direction))
   }
 
   private func check(
-    _ fields: [DatabaseIndexConfiguration.Field], _ list: LocatedJSON, _ jsonPath: String, isNamed: Bool
+    _ fields: [DatabaseIndexConfiguration.Field], _ list: LocatedJSON, _ jsonPath: String, endsWithName: Bool
   ) throws(HearthError) {
     if fields.count > EngineLimits.maximumCompositeFields {
       throw error(
@@ -101,7 +101,7 @@ struct IndexesJSON {
       throw error(list, jsonPath, "has more than one field with an arrayConfig; one is allowed")
     }
     if case .vector? = fields.first?.mode { return }
-    if fields.isEmpty || (fields.count == 1 && !isNamed) {
+    if fields.isEmpty || (fields.count == 1 && !endsWithName) {
       throw error(
         list, jsonPath, "must have two fields or more; one alone is indexed by itself, or by fieldOverrides")
     }
@@ -216,10 +216,10 @@ struct IndexesJSON {
 
   /// Warns of each unknown member, such as a misspelled one.
   private mutating func warnAboutUnknownMembers(
-    except known: [String], in value: LocatedJSON, _ jsonPath: String
+    except knownMembers: [String], in value: LocatedJSON, _ jsonPath: String
   ) {
     guard case .object(let members) = value.content else { return }
-    for (key, member) in members where !known.contains(key) {
+    for (key, member) in members where !knownMembers.contains(key) {
       warn(member, jsonPath.isEmpty ? key : "\(jsonPath).\(key)", "is not known and has no effect")
     }
   }

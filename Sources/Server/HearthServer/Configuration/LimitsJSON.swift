@@ -29,11 +29,11 @@ enum LimitsJSON {
       guard case .object(let members) = section.content else {
         throw error(section, product, "must be an object")
       }
-      let known = ServerLimits.adjustable.filter { $0.product == product }
+      let adjustable = ServerLimits.adjustable.filter { $0.product == product }
       for (name, value) in members {
         let jsonPath = "\(product).\(name)"
-        guard let limit = known.first(where: { $0.name == name }) else {
-          let names = known.map(\.name).sorted().joined(separator: ", ")
+        guard let limit = adjustable.first(where: { $0.name == name }) else {
+          let names = adjustable.map(\.name).sorted().joined(separator: ", ")
           throw error(value, jsonPath, "is not a limit that can be raised; these can: \(names)")
         }
         guard case .number(let number) = value.content, let integer = Int(exactly: number) else {

@@ -10,7 +10,8 @@ import SecurityRules
 struct ServerDenials: Sendable {
   let firestore = DenialLogs<DatabaseName>()
   let realtime = DenialLogs<String>()
-  /// The feed of the emulator; nil in production, which records no coverage either.
+  /// The feed of requests that the emulator's web interface shows. Nil in production, which has no feed and records no
+  /// coverage of rules.
   let feed: RequestFeed?
 
   private let log: Logger

@@ -9,7 +9,7 @@ import NIOPosix
 
 /// The access of an administrator to a running server.
 package struct RulesClient: Sendable {
-  private static let seconds: Int64 = 60
+  private static let timeoutSeconds: Int64 = 60
 
   /// The project of the service account; nil without its file.
   package let project: String?
@@ -69,7 +69,7 @@ package struct RulesClient: Sendable {
     do {
       let token = try account?.token(at: Int64(Date().timeIntervalSince1970)) ?? "owner"
       response = try await outbound.send(
-        method, to: server + path, body: body, token: token, seconds: Self.seconds)
+        method, to: server + path, body: body, token: token, seconds: Self.timeoutSeconds)
     } catch { throw HearthError("The server at \(server) cannot be reached: \(error)") }
     return (response.status, (try? JSONValue(json: response.body))?.object ?? [:])
   }

@@ -32,7 +32,7 @@ package final class EngineStore: OrderedStore {
   private let engine: any StorageEngine
   private let options: StoreOptions
   private let bootVersion: Version
-  private let published: Guarded<Published>
+  private let published: Guarded<SharedState>
   private let pipeline: CommitPipeline
   private let writer: DedicatedThread
   private let sequencers: ThreadPool
@@ -73,7 +73,7 @@ package final class EngineStore: OrderedStore {
         "the clock was set back: it reads \(now) µs, below version \(bootVersion), which may have been assigned; "
           + "versions do not follow it")
     }
-    published = Guarded(Published(snapshot: engine.snapshot()))
+    published = Guarded(SharedState(snapshot: engine.snapshot()))
     pipeline = CommitPipeline(engine, published, ceiling: bootVersion, options)
     writer = DedicatedThread { [pipeline] in pipeline.run() }
     self.sequencers = ThreadPool(threads: sequencers)
@@ -206,12 +206,12 @@ package final class EngineStore: OrderedStore {
 
   /// Opens a database. A missing one is provisional. Runs on the catalogue thread.
   private func open(_ name: String, _ history: HistoryWindow) throws -> OpenDatabase {
-    let known = registry.wait { registry -> OpenDatabase?? in
+    let registered = registry.wait { registry -> OpenDatabase?? in
       let database = registry.database(name)
-      // A provisional database that is being released has not recorded its newest version yet.
+      // Waits for a provisional database that is being released: it has not recorded its newest version yet.
       return database == nil && registry.provisional[name] != nil ? nil : .some(database)
     }
-    if let database = known ?? nil { return database }
+    if let database = registered ?? nil { return database }
     guard !name.isEmpty, name.utf8.count <= StoreLimits.maximumNameBytes else {
       throw StoreError.limitExceeded("a database's name has 1 to \(StoreLimits.maximumNameBytes) bytes")
     }
@@ -236,8 +236,8 @@ package final class EngineStore: OrderedStore {
     } else {
       // An earlier database of this name may have been removed, and clients may still have its versions. The
       // new database's versions must be above them.
-      let before = max(bootVersion, registry.withLock { $0.newestRemovedVersion })
-      let created = Version(microseconds: max(options.clock.now(), before.microseconds + 1))
+      let newestUsed = max(bootVersion, registry.withLock { $0.newestRemovedVersion })
+      let created = Version(microseconds: max(options.clock.now(), newestUsed.microseconds + 1))
       precondition(
         created > bootVersion, "invariant: versions of this process are above the ceiling at its start")
       let new = CatalogueRows.Entry(number: numbers.assign(), created: created, keepsHistory: keepsHistory)

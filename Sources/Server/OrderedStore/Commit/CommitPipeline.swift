@@ -3,7 +3,7 @@
 // the sync. A body is the caller's closure that reads and writes rows.
 //
 // Path of one commit through the store, in order:
-//   1. Contract/OrderedStore.swift        `OrderedDatabase.execute`, the call of an engine
+//   1. Contract/OrderedStore.swift        `OrderedDatabase.execute`, the call of a product's engine
 //   2. Catalogue/EngineDatabase.swift     enqueues the call
 //   3. Sequencer/CommitSequencer.swift    assigns the version and runs the body on a sequencer thread
 //   4. Sequencer/SequencedState.swift     collects the writes, over Sequencer/UncommittedRows.swift
@@ -15,10 +15,10 @@
 // Invariants
 //   1. Groups are written one at a time, in order. Within a group, commits of one database keep their sequence.
 //   2. A group is published, delivered to followers and completed, in this order, only after the engine reported it
-//      durable. Every call sequenced after a commit completes after that commit's delivery.
+//      durable. A call that is sequenced after a commit is completed only after that commit was delivered to followers.
 //   3. No version above the durable ceiling is published. A group that needs a higher ceiling writes it with its rows.
-//   4. After a failed write nothing is written. The outcome of the failed group is unknown until a restart, and every call
-//      in flight or later fails with that error.
+//   4. After a failed write nothing more is written. The outcome of the failed group is unknown until a restart, and every
+//      call in flight or later fails with that error.
 //   5. Every submitted call completes exactly once.
 
 import Locking
@@ -99,12 +99,12 @@ final class CommitPipeline: Sendable {
 
   private let engine: any StorageEngine
   private let options: StoreOptions
-  private let published: Guarded<Published>
+  private let published: Guarded<SharedState>
   private let ceiling: Guarded<Version>
   private let state: Guarded<State>
 
   init(
-    _ engine: any StorageEngine, _ published: Guarded<Published>, ceiling: Version, _ options: StoreOptions
+    _ engine: any StorageEngine, _ published: Guarded<SharedState>, ceiling: Version, _ options: StoreOptions
   ) {
     self.engine = engine
     self.options = options

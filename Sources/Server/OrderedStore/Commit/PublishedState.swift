@@ -12,7 +12,7 @@
 import Locking
 
 /// The state that the databases of a store share.
-struct Published {
+struct SharedState {
   /// The newest durable state of the engine; nil once the store is closed.
   var snapshot: (any EngineSnapshot)?
   /// The number of the newest published group of the ``CommitPipeline``.
@@ -24,7 +24,7 @@ struct Published {
 final class PublishedState: @unchecked Sendable {
   typealias Deliver = @Sendable (LogRecord) -> Void
 
-  let published: Guarded<Published>
+  let published: Guarded<SharedState>
   /// The version of the newest durable commit or reservation.
   private var latest: Version
   /// The version of the newest durable commit. It is below `latest` after a reservation, which changes no
@@ -39,7 +39,7 @@ final class PublishedState: @unchecked Sendable {
   private var isDelivering = false
   private var isRemoved = false
 
-  init(_ published: Guarded<Published>, latest: Version, floor: Version) {
+  init(_ published: Guarded<SharedState>, latest: Version, floor: Version) {
     self.published = published
     self.latest = latest
     self.newestCommit = latest

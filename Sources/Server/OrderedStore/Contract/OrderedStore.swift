@@ -207,7 +207,8 @@ extension ReadView {
 public struct HiddenKeys: Sendable {
   /// The number of keys.
   public var count = 0
-  /// The last scanned key if the scan stopped at its limit of hidden keys; nil if `visit` stopped it or it completed.
+  /// The last scanned key if the scan stopped at its limit of hidden keys; nil if `visit` stopped the scan or the scan
+  /// completed.
   public var last: Key?
 
   /// Makes a result with no hidden keys.

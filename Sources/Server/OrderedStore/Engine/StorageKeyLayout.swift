@@ -32,7 +32,7 @@ enum KeySpace: UInt8 {
 
 /// The physical keys of one database.
 struct StorageKeyLayout: Sendable {
-  /// The size of the prefix of every key (data mark, database number, key space), in bytes.
+  /// The size of the prefix of every key (the byte 01, the database number, the key space), in bytes.
   static let prefixBytes = 6
 
   let number: DatabaseNumber
@@ -127,7 +127,7 @@ struct StorageKeyLayout: Sendable {
     buffer[5] = space.rawValue
   }
 
-  /// A key in the escaped form of undo rows, without the terminator. This form of a bound of rows is also the
+  /// A key in the escaped form of undo rows, without the terminator. The escaped bound of a range of rows is the
   /// bound of their undo rows, because escaping keeps the order of keys. A key's terminator 00 01 sorts below
   /// any continuation of a longer key: below the escape 00 ff, and below every other byte.
   static func escaped(_ key: Key) -> Key {

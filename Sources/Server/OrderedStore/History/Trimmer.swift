@@ -5,8 +5,9 @@
 // Invariants
 //   1. Deleted rows are at or below the floor, and the batch that deletes them also writes the floor.
 //   2. A step reads a bounded number of rows, so that commits never wait long for it.
-// Undo rows are ordered by key, not by version, so a sweep must scan all of them. The next sweep starts only
-// after the floor can advance by one sixteenth of the window.
+//
+// A sweep is the deletion of one database's rows up to one floor. Undo rows are ordered by key, not by version, so a sweep
+// must scan all of them. The next sweep starts only after the floor can advance by one sixteenth of the window.
 //
 // Decision: docs/decisions/0004-history-and-reads.md
 
@@ -46,7 +47,7 @@ final class Trimmer: Sendable {
           $0.isStopped ? true : nil
         }
         if isStopped == true { return }
-        worker.trimDatabases(completely: false)
+        worker.trimDatabases(force: false)
       }
     }
   }
@@ -68,7 +69,7 @@ final class Trimmer: Sendable {
 
   /// Trims all databases now, even if a regular pass would wait until there is more to delete. Blocks.
   func trimAll() throws {
-    worker.trimDatabases(completely: true)
+    worker.trimDatabases(force: true)
     if let failure = worker.pipeline.failure { throw failure }
   }
 
@@ -80,18 +81,19 @@ final class Trimmer: Sendable {
     let options: StoreOptions
     let state = Guarded(State())
 
-    /// One pass over all databases.
-    func trimDatabases(completely: Bool) {
+    /// Makes one pass over all databases.
+    /// - Parameter force: whether to trim even a little history, and also after the trimmer was stopped.
+    func trimDatabases(force: Bool) {
       for sweep in state.withLock({ Array($0.sweeps.values) }) {
         do {
-          try trim(sweep.database, after: sweep.completedFloor, completely: completely)
+          try trim(sweep.database, after: sweep.completedFloor, force: force)
         } catch {
           options.report("trimming \(sweep.database.name) failed: \(error)")
         }
       }
     }
 
-    private func trim(_ database: OpenDatabase, after completed: Version, completely: Bool) throws {
+    private func trim(_ database: OpenDatabase, after completed: Version, force: Bool) throws {
       let now = options.clock.now()
       let window = database.history.microseconds ?? logAge
       guard now > window else { return }
@@ -99,7 +101,7 @@ final class Trimmer: Sendable {
       // There is nothing to trim before the creation of a database. The floor does not pass the creation either, so
       // that the complete log stays readable.
       guard target > max(completed, database.createdVersion) else { return }
-      guard completely || target.microseconds - completed.microseconds >= max(window / 16, 1_000_000)
+      guard force || target.microseconds - completed.microseconds >= max(window / 16, 1_000_000)
       else { return }
       database.publishedState.raiseFloor(to: target)
       let floor = database.publishedState.floorVersion
@@ -107,7 +109,7 @@ final class Trimmer: Sendable {
       for space in [KeySpace.log, .undo] {
         var position: Key? = database.layout.prefix(space)
         while let start = position {
-          if !completely, state.withLock({ $0.isStopped }) { return }
+          if !force, state.withLock({ $0.isStopped }) { return }
           position = try step(database, space, from: start, upTo: floor)
         }
       }

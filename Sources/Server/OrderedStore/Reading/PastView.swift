@@ -76,10 +76,10 @@ final class PastView: TieredView {
   }
 
   /// Negative if the current row comes first, zero if both have the same key, positive if the undo row comes first.
-  private static func order(_ rows: any EngineCursor, _ undone: Key?, _ reverse: Bool) -> Int {
-    guard let undone else { return -1 }
+  private static func order(_ rows: any EngineCursor, _ undoKey: Key?, _ reverse: Bool) -> Int {
+    guard let undoKey else { return -1 }
     guard rows.isValid else { return 1 }
-    let order = undone.withUnsafeBytes { compareBytes(rows.rowKey, $0) }
+    let order = undoKey.withUnsafeBytes { compareBytes(rows.rowKey, $0) }
     return reverse ? -order : order
   }
 

@@ -44,14 +44,14 @@ struct ReadAllowance {
   }
 }
 
-/// A view that records whether one of its reads exceeded the allowance of the thread.
+/// A view that records whether one of its reads exceeded the allowance of the thread, or needed the disk there.
 protocol TieredView: ReadView {
   var hasMissed: Bool { get }
 }
 
 extension TieredView {
   /// Runs a body over the view.
-  /// - Throws: ``MemoryTierMiss`` if a read exceeded the allowance, even if the body caught that error.
+  /// - Throws: ``MemoryTierMiss`` if a read exceeded the allowance or needed the disk, even if the body caught that error.
   func run<Result>(_ body: (any ReadView) throws -> Result) throws -> Result {
     let result: Result
     do {

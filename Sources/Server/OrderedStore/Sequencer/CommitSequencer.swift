@@ -112,14 +112,14 @@ final class CommitSequencer: @unchecked Sendable {
     schedule()
   }
 
-  /// Runs jobs that were queued together, and releases their commits to the writer together. Releases them earlier when
-  /// the first commit has waited for a millisecond. The waiting time is computed from versions, because versions follow
-  /// the clock.
+  /// Runs jobs that were queued together, and releases their commits to the writer together. Releases them earlier after
+  /// every 64 jobs, and when the first commit has waited for a millisecond. The waiting time is computed from versions,
+  /// because versions follow the clock.
   private func run(_ jobs: [Job]) {
-    var first: Version?
+    var firstUnreleased: Version?
     for (index, job) in jobs.enumerated() {
       job(self)
-      let waitsTooLong = first.map {
+      let waitsTooLong = firstUnreleased.map {
         last.microseconds - $0.microseconds > CommitSequencer.maximumReleaseDelay
       }
       let isLastOfRelease =
@@ -127,9 +127,9 @@ final class CommitSequencer: @unchecked Sendable {
         == CommitSequencer.maximumCallsPerRelease - 1
       if let waitsTooLong, waitsTooLong || isLastOfRelease {
         pipeline.release()
-        first = nil
-      } else if first == nil {
-        first = last
+        firstUnreleased = nil
+      } else if firstUnreleased == nil {
+        firstUnreleased = last
       }
     }
     pipeline.release()
@@ -236,7 +236,7 @@ final class CommitSequencer: @unchecked Sendable {
     let keys = KeyList(state.changes.lazy.map(\.key))
     advance(to: version)
     newestCommit = version
-    uncommitted.add(bytes: state.byteCount, at: version)
+    uncommitted.recordCommit(bytes: state.byteCount, at: version)
     recentWrites.add(keys, at: version)
     let commit = SequencedCommit(
       .commit, of: publishedState, at: version, record: state.record, completion: completion)
@@ -287,7 +287,7 @@ final class CommitSequencer: @unchecked Sendable {
     }
     if let hasChanged = recentWrites.hasChanged(since: reads) { return hasChanged }
     guard keepsHistory, reads.version >= floor else { return true }
-    return try ChangeSearch(reader, uncommitted.scanned()).hasChanged(since: reads)
+    return try ChangeSearch(reader, uncommitted.orderedRows()).hasChanged(since: reads)
   }
 }
 

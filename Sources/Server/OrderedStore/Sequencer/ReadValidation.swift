@@ -1,5 +1,5 @@
-// The validation of a call's reads. Short work runs in the sequencer. Long work runs before, on a reader thread, and the
-// sequencer validates only the changes since then. So a call with old or large reads does not delay other calls.
+// The validation of a call's reads. A short validation runs in the sequencer. A long one first runs on a reader thread,
+// and the sequencer then validates only the changes since. So a call with old or large reads does not delay other calls.
 //
 // Invariant: the sequencer validates every change between the version of `reads` and the call's own version.
 
@@ -8,7 +8,7 @@ struct ReadValidation: Sendable {
   /// The number of validations on reader threads after which the sequencer validates everything. More than one is
   /// needed only if thousands of keys change during a validation.
   static let maximumAttempts = 3
-  /// The number of keys that the sequencer looks up in the stored rows.
+  /// The maximum number of keys that the sequencer looks up in the stored rows.
   static let maximumKeys = 100
 
   /// The reads. Their version rises with each validation.

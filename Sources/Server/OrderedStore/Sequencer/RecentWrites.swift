@@ -5,9 +5,10 @@
 // Invariants
 //   1. Every change with a version above `horizon` is recorded here.
 //   2. Commits are added with rising versions; `horizon` never falls.
+//
 // Keys are indexed only when a read set is validated, so that databases without such transactions need no index. Until
-// then a commit's keys are one block of memory: thousands of small blocks, freed long after their use, would cost more
-// than the copy.
+// then a commit's keys are copied into one block of memory (`KeyList`). Retaining thousands of small blocks would cost
+// more than this copy.
 
 /// The keys changed since a horizon.
 struct RecentWrites {
@@ -48,7 +49,7 @@ struct RecentWrites {
     }
   }
 
-  /// The maximum number of changed keys with which scanned ranges are compared one by one.
+  /// The maximum number of changed keys for which ``hasChangedAmongFew(since:)`` decides.
   private static let maximumComparedKeys = 1_000
 
   /// Whether any row of a read set has changed, if few keys have changed since it was read; else nil. The cost depends on

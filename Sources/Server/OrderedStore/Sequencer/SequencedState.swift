@@ -53,11 +53,11 @@ final class SequencedState: SequencedTransaction {
     if let entry = sequencer.uncommitted[key] {
       return entry.value.map { VersionedValue(value: $0, writtenAt: entry.version) }
     }
-    return try durable(key)
+    return try durableRow(key)
   }
 
   /// The durable row of a key. It is cached, because it becomes an undo row if the body replaces it.
-  private func durable(_ key: Key) throws -> VersionedValue? {
+  private func durableRow(_ key: Key) throws -> VersionedValue? {
     if let cached = cachedRows.first(where: { $0.key == key }) { return cached.row }
     let row = try reader.get(key)
     if cachedRows.count < SequencedState.maximumCachedRows { cachedRows.append((key, row)) }
@@ -66,7 +66,7 @@ final class SequencedState: SequencedTransaction {
 
   /// The durable row of a key, possibly with an empty value. For callers that only need to know whether the
   /// row exists.
-  private func durableWithoutValue(_ key: Key) throws -> VersionedValue? {
+  private func durableRowWithoutValue(_ key: Key) throws -> VersionedValue? {
     if let cached = cachedRows.first(where: { $0.key == key }) { return cached.row }
     return try reader.writtenAt(key).map { VersionedValue(value: [], writtenAt: $0) }
   }
@@ -77,7 +77,7 @@ final class SequencedState: SequencedTransaction {
   ) throws {
     precondition(!isFinished, "invariant: a sequenced transaction is used only while its body runs")
     var merge = UncommittedMerge(
-      reader, try reader.cursor(range), sequencer.uncommitted.scanned(), range, reverse: reverse)
+      reader, try reader.cursor(range), sequencer.uncommitted.orderedRows(), range, reverse: reverse)
     try merge.run(visit)
   }
 
@@ -184,9 +184,9 @@ final class SequencedState: SequencedTransaction {
       if let covered = changes[index].covered {
         changes[index].before = covered.value.map { VersionedValue(value: $0, writtenAt: covered.version) }
       } else if !changes[index].isInsertion, keepsHistory {
-        changes[index].before = try durable(changes[index].key)
+        changes[index].before = try durableRow(changes[index].key)
       } else if !changes[index].isInsertion, isRemoval {
-        changes[index].before = try durableWithoutValue(changes[index].key)
+        changes[index].before = try durableRowWithoutValue(changes[index].key)
       }
       if keepsHistory {
         replaced += changes[index].before?.value.count ?? 0
@@ -219,7 +219,7 @@ final class SequencedState: SequencedTransaction {
   func addRows(to batch: any EngineBatch, keepsHistory: Bool) {
     let layout = sequencer.layout
     commitVersion.withBytes { head in
-      // A copy of each change would retain its key and values.
+      // Changes are accessed by index, because a copy of each change would retain its key and values.
       for index in changes.indices {
         changes[index].key.withUnsafeBytes { key in
           layout.withRow(key) { physical in

@@ -1,8 +1,8 @@
 // The uncommitted rows of one database: the rows of commits that are sequenced but not yet in the published
 // snapshot, and the writes of the running body. Bodies read these rows before the rows of the snapshot.
 //
-// The rows are in segments, each of them the rows of successive commits. A segment is dropped when all its commits are
-// published, so the rows of some published commits stay for some time. They equal the rows of the snapshot.
+// The rows are divided into segments. Each segment holds the rows of successive commits. A segment is dropped when all its
+// commits are published, so the rows of some published commits stay for some time. They equal the rows of the snapshot.
 //
 // Segments find rows by key. The rows are ordered when a body scans them. They stay ordered until segments are dropped
 // and no body has scanned the rows since the previous drop. A bulk load therefore never orders them.
@@ -57,8 +57,8 @@ struct UncommittedRows {
     return nil
   }
 
-  /// The rows in the order of their keys.
-  mutating func scanned() -> OrderedMap<Entry> {
+  /// Returns the rows in the order of their keys, for a scan.
+  mutating func orderedRows() -> OrderedMap<Entry> {
     isScanned = true
     if let ordered { return ordered }
     var map = OrderedMap<Entry>()
@@ -101,7 +101,7 @@ struct UncommittedRows {
 
   /// Records that the rows put since the last call are a commit, so that ``removePublished(upTo:)`` can remove them.
   /// - Parameter bytes: the bytes of its keys and values.
-  mutating func add(bytes: Int, at version: Version) {
+  mutating func recordCommit(bytes: Int, at version: Version) {
     precondition(version > newest, "invariant: commits are sequenced with rising versions")
     newest = version
     guard let last = segments.indices.last else { return }

@@ -84,7 +84,9 @@ extension ConformanceCheck {
         }
       }
     },
-    ConformanceCheck("a call sequenced after a commit completes after that commit's delivery") { run in
+    ConformanceCheck(
+      "a call that is sequenced after a commit returns only after the commit was delivered to followers"
+    ) { run in
       try await run.withDatabase { database in
         let newest = Guarded(Version.zero)
         let subscription = database.follow { record in newest.withLock { $0 = record.version } }

@@ -28,11 +28,13 @@ extension ConformanceCheck {
             keys = []
             versions.append(committed.version)
           }
-          let at = versions[max(0, versions.count - 1 - Int.random(in: 0..<12, using: &random))]
+          let readVersion = versions[max(0, versions.count - 1 - Int.random(in: 0..<12, using: &random))]
           let reads = ReadSet(
-            version: at, keys: (0..<2).map { _ in random.key() },
+            version: readVersion, keys: (0..<2).map { _ in random.key() },
             ranges: Bool.random(using: &random) ? [random.range()] : [])
-          let later = touched.filter { $0.version > at }.reduce(into: Set<Key>()) { $0.formUnion($1.keys) }
+          let later = touched.filter { $0.version > readVersion }.reduce(into: Set<Key>()) {
+            $0.formUnion($1.keys)
+          }
           let conflicts = later.contains { key in
             reads.keys.contains(key) || reads.ranges.contains { $0.contains(key) }
           }

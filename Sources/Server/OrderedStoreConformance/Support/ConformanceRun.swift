@@ -42,7 +42,7 @@ final class ConformanceRun: Sendable {
   var random: SeededGenerator { SeededGenerator(seed: seed) }
 }
 
-/// A clock that advances by a microsecond with every reading. A check can also advance it by larger steps.
+/// A clock that advances by a microsecond with every reading. A check can also move it by larger steps, forwards or back.
 final class ManualClock: Sendable {
   private let now = Guarded<UInt64>(1_700_000_000_000_000)
 

@@ -14,7 +14,7 @@ package import NIOPosix
 /// The decompression jobs of one connection. Confined to its event loop.
 package final class DecompressionQueue {
   /// The threads of all connections. They start with the first job and run until the process ends. There are few, since
-  /// each may hold an uncounted message. They run no other work, since clients can keep them busy.
+  /// the output of a running job is not counted in the memory budget. They run no other work, since clients can keep them busy.
   package static let threads: NIOThreadPool = {
     let threads = NIOThreadPool(numberOfThreads: threadCount)
     threads.start()

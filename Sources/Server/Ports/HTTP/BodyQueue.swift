@@ -79,7 +79,8 @@ package final class BodyQueue: Sendable {
     consumer?.resume(returning: .chunk(Array(chunk.readableBytesView)))
   }
 
-  /// Ends the body. Later calls have no effect.
+  /// Ends the body. The first call decides whether the consumer receives `end` or `broken`. `broken` also discards the
+  /// queued chunks.
   func finish(_ end: Next) {
     let consumer = state.withLockedValue { state -> CheckedContinuation<Next, Never>? in
       if state.end == nil { state.end = end }

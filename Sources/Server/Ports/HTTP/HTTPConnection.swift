@@ -1,5 +1,5 @@
-// The state that the requests of one HTTP connection share: limits of requests and responses, decompression, and the
-// drain of the port. Requests run one after another (HTTP/1.1) or concurrently (HTTP/2).
+// The state that the requests of one HTTP connection share: limits of requests and responses, decompression, and whether
+// the port is draining (ending gracefully). Requests run one after another (HTTP/1.1) or concurrently (HTTP/2).
 //
 // Invariant: the bodies of all requests without a response stay within the connection's limit and the server's memory.
 
@@ -39,7 +39,7 @@ package final class HTTPConnection: ResponseAccounting {
     if new > old, total > limits.maximumRequestBytes {
       throw .tooManyRequestBytes(limit: limits.maximumRequestBytes)
     }
-    guard memory.resize(from: old, to: new) else { throw .outOfMemory(memory.memory.refusal) }
+    guard memory.resize(from: old, to: new) else { throw .outOfMemory(memory.budget.refusal) }
     requestBytes = total
   }
 
@@ -84,7 +84,8 @@ package final class HTTPConnection: ResponseAccounting {
 }
 
 /// Notifies the `HTTPConnection` that the port drains, and ends its waiting streams at the end of the connection. It
-/// precedes the request handlers in the pipeline, because they hold back the drain event until they have responded.
+/// precedes NIO's `HTTPServerPipelineHandler` in the pipeline, because that handler does not forward the drain event during a
+/// request.
 final class HTTPDrainHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = NIOAny
 

@@ -115,12 +115,13 @@ package final class HTTPExchange {
   }
 
   /// Sends a part of a body. Returns whether the client can accept more.
-  /// - Parameter isOptional: whether the part is not sent if the server has no memory for it.
+  /// - Parameter isOptional: whether the part may be left out: if the server has no memory for it, the call sends nothing and
+  ///   throws.
   /// - Throws: `CancellationError` after the end of the exchange; ``HTTPRequestFailure/outOfMemory(_:)``.
   func send(_ bytes: ByteBuffer, isOptional: Bool = false) throws -> Bool {
     guard case .streaming = phase, let output else { throw CancellationError() }
     guard !isOptional || memory.hasRoom(for: bytes.readableBytes) else {
-      throw HTTPRequestFailure.outOfMemory(memory.memory.refusal)
+      throw HTTPRequestFailure.outOfMemory(memory.budget.refusal)
     }
     output.write(bytes)
     return output.isWritable

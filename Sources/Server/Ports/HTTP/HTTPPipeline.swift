@@ -66,7 +66,7 @@ extension ChannelPipeline.SynchronousOperations {
   /// passed to `decoder`.
   /// - Parameter readComplete: called after those bytes were passed, since no `channelReadComplete` follows them.
   package func replaceHTTP1(
-    by decoder: some ByteToMessageDecoder, _ last: some ChannelHandler,
+    by decoder: some ByteToMessageDecoder, _ lastHandler: some ChannelHandler,
     readComplete: @escaping () -> Void
   ) throws {
     try addHandler(ByteToMessageHandler(decoder))
@@ -77,8 +77,8 @@ extension ChannelPipeline.SynchronousOperations {
     removeHandler(try handler(type: HTTPResponseEncoder.self), promise: nil)
     removeHandler(try handler(type: RequestHeadTimeoutHandler.self), promise: nil)
     removeHandler(try handler(type: HTTPDrainHandler.self), promise: nil)
-    // `last` is added after the HTTP handlers are removed, since it may write as soon as it is added.
-    try addHandler(last)
+    // `lastHandler` is added after the HTTP handlers are removed, since it may write as soon as it is added.
+    try addHandler(lastHandler)
     // The decoder is removed last: on removal it forwards its remaining bytes to the next handler.
     let requests = try handler(type: ByteToMessageHandler<HTTPRequestDecoder>.self)
     let removed = try context(handler: requests).eventLoop.makePromise(of: Void.self)

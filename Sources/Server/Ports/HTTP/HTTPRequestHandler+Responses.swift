@@ -47,7 +47,7 @@ extension HTTPRequestHandler: HTTPExchangeOutput {
       return connection.service.response(to: .tooManyUnreadBytes(limit: limit))
     }
     guard !connection.memory.hasRoom(for: response.body.readableBytes) else { return nil }
-    return connection.service.response(to: .outOfMemory(connection.memory.memory.refusal))
+    return connection.service.response(to: .outOfMemory(connection.memory.budget.refusal))
   }
 
   func begin(_ status: HTTPResponseStatus, _ headers: HTTPHeaders) {
@@ -133,7 +133,7 @@ extension HTTPRequestHandler: HTTPExchangeOutput {
     reserve(Self.headBytes)
   }
 
-  /// Writes a body in parts, so that the delivery notices a client that reads slowly.
+  /// Writes a body in parts, so that `ResponseDelivery` can measure the progress of a client that reads slowly.
   private func writeBody(_ bytes: ByteBuffer, _ context: ChannelHandlerContext) {
     guard bytes.readableBytes > 0 else { return }
     for part in ResponseDelivery.parts(of: bytes) {

@@ -141,7 +141,7 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
       return reject(.malformed("A request of HTTP/1.1 must have exactly one Host header."))
     }
     if let refusal = connection.port.origins.refusal(of: head) { return reject(.forbidden(refusal)) }
-    plan = connection.service.receiveBody(of: head, connection.port)
+    plan = connection.service.bodyPlan(for: head, connection.port)
     if case .reject(let response) = plan { return respond(response) }
     let announced = head.headers.first(name: "content-length").flatMap { Int($0) } ?? 0
     guard announced <= plan.maximumBytes else {
@@ -292,8 +292,7 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
   }
 
-  /// Releases the request's body and its memory. Called when the response is written, and at the end of the
-  /// connection.
+  /// Releases the request's head and body, with their memory. Called when the response is written.
   func releaseRequest() {
     endUpload(.broken)
     release()

@@ -2,9 +2,9 @@
 // request may be served, when the next one may follow, and when the connection ends.
 //
 // Invariants
-//   1. One request at a time. The next one begins only after the response to the last was flushed.
+//   1. One request at a time. The next one begins only after the previous response was flushed.
 //   2. No request is served after the last response of a connection.
-//   3. A request whose response began before its body was complete is never treated as complete.
+//   3. If a response begins before the body of its request is complete, that request is the last one of its connection.
 
 /// Tracks one request at a time.
 struct HTTPRequestState {
@@ -19,9 +19,9 @@ struct HTTPRequestState {
     case none
     /// The service has not completed the response: it is computing it or streaming it.
     case pending
-    /// The response is written, but not flushed. `hadRequest`: whether the request was complete when the response
-    /// ended.
-    case flushing(hadRequest: Bool)
+    /// The response is written, but not flushed. `requestWasComplete`: whether the complete request had arrived when the
+    /// response ended.
+    case flushing(requestWasComplete: Bool)
     /// The last response was flushed. The connection waits for the client to stop sending.
     case lingering
   }
@@ -40,7 +40,7 @@ struct HTTPRequestState {
   private(set) var isLast = false
   private(set) var isHalfClosed = false
 
-  /// Whether a request is waiting for the beginning of its response, or its body is incomplete.
+  /// Whether a request has begun to arrive whose response has not been flushed.
   var hasRequest: Bool { if case .none = request { false } else { true } }
 
   /// Whether body bytes belong to a request that has no response.
@@ -75,12 +75,12 @@ struct HTTPRequestState {
     guard case .pending = response else {
       preconditionFailure("invariant: a response ends once, after it began")
     }
-    response = .flushing(hadRequest: !isReceiving)
+    response = .flushing(requestWasComplete: !isReceiving)
   }
 
   /// Called when the response was flushed.
   mutating func flushedResponse() -> Continuation {
-    guard case .flushing(let hadRequest) = response else {
+    guard case .flushing(let requestWasComplete) = response else {
       preconditionFailure("invariant: a response is flushed once, after it was written")
     }
     guard isLast else {
@@ -88,10 +88,11 @@ struct HTTPRequestState {
       response = .none
       return .nextRequest
     }
-    return hadRequest || isHalfClosed ? .close : .linger
+    return requestWasComplete || isHalfClosed ? .close : .linger
   }
 
-  /// Called when the complete response was sent. The client then has time to read it.
+  /// Called when the last response was sent, but the client may still be sending its request. The connection then waits
+  /// for the client.
   mutating func linger() { response = .lingering }
 
   /// Makes the current request the last one of the connection.

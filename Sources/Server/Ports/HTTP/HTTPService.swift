@@ -11,7 +11,7 @@ package protocol HTTPService: Sendable {
   /// Whether request bodies may be compressed.
   var acceptsCompressedBodies: Bool { get }
   /// Decides from a request's head how its body is received.
-  func receiveBody(of head: HTTPRequestHead, _ port: PortLimits) -> HTTPBodyPlan
+  func bodyPlan(for head: HTTPRequestHead, _ port: PortLimits) -> HTTPBodyPlan
   /// Serves a request. The service must respond once, now or later.
   func serve(
     _ head: HTTPRequestHead, _ body: ByteBuffer, _ exchange: HTTPExchange, on connection: HTTPConnection)

@@ -30,8 +30,8 @@ package final class LargeResponseQueue {
 
   /// Starts a call when there is capacity for its response, now or later. The end of the exchange removes it.
   /// - Parameter expectedBytes: the estimated size of the response; 0 for a small one. A small call waits only while
-  ///   the client does not read, and never for other calls. If other calls may wait for a call, that call must
-  ///   therefore pass 0.
+  ///   the client does not read, and never for other calls. A call on which other calls depend, such as the commit of a
+  ///   transaction whose locks they wait for, must therefore pass 0. Queued behind those calls it would never start.
   package func start(_ exchange: HTTPExchange, expectedBytes: Int, _ start: @escaping () -> Void) {
     let call = Call(exchange, expectedBytes, start)
     waiting.append(call)
@@ -45,7 +45,7 @@ package final class LargeResponseQueue {
       let call = waiting.remove(at: index)
       guard connection.memory.reserveResponse(call.expectedBytes) else {
         call.exchange.respond(
-          connection.service.response(to: .outOfMemory(connection.memory.memory.refusal)))
+          connection.service.response(to: .outOfMemory(connection.memory.budget.refusal)))
         continue
       }
       call.hasStarted = true

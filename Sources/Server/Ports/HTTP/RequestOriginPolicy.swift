@@ -39,8 +39,8 @@ package struct RequestOriginPolicy: Sendable {
   /// - Parameters:
   ///   - hosts: further names in `Host`, without ports.
   ///   - origins: further origins, such as `https://editor.example`, or `null` for pages from files.
-  ///   - isRemote: whether the port may be reached from other machines. Names without a dot, such as the name of this
-  ///     machine or of a container, are then served, and pages of the host that the request names.
+  ///   - isRemote: whether the port may be reached from other machines. If so, names without a dot in `Host` are
+  ///     served, such as the name of this machine or of a container. So are pages whose host equals the request's `Host`.
   package static func emulator(hosts: [String], origins: [String], isRemote: Bool) -> RequestOriginPolicy {
     let origins = Set(origins.map { $0.lowercased() })
     // A page that a proxy serves usually reaches the emulator by the proxy's name too.

@@ -6,7 +6,8 @@
 //   2. GOAWAY with the number of the last stream follows. Later streams are refused.
 //   3. The connection closes when the open streams have ended.
 //
-// Error of the connection: GOAWAY with the reason. Errors of one stream have reset that stream, and need no more action.
+// Error of the connection: GOAWAY with the reason. When NIOHTTP2 reports an error of one stream, it has already reset
+// that stream, so nothing else is done.
 //
 // The GOAWAY frames of a graceful end bypass NIOHTTP2. After NIOHTTP2 has sent GOAWAY, it refuses every new stream, and
 // treats the body of a refused stream as an error of the connection.

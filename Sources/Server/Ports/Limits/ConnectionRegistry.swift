@@ -72,7 +72,7 @@ final class ConnectionRegistry: Sendable {
   }
 
   /// Asks every connection to finish, and waits until all are closed. Closes the remaining ones after `grace`. A later call
-  /// waits with the first one.
+  /// only waits for the end of the first drain.
   func drain(grace: TimeAmount, on eventLoop: any EventLoop) async {
     let promise = eventLoop.makePromise(of: Void.self)
     let (earlier, open) = state.withLockedValue { state in

@@ -7,7 +7,7 @@
 //
 // Invariants
 //   1. Reserved bytes stay within the limit, except for responses that report completed work (`reserveUnchecked`) and for
-//      growth that a reservation has announced (`PageMemory.resize`).
+//      results that turn out larger than the stream's reservation (`PageMemory.resize`).
 //   2. A holder releases everything at the end of its connection, at the latest. The bytes of a connection that is
 //      being closed for its memory are released immediately.
 //
@@ -127,7 +127,7 @@ package final class MemoryHolder: Sendable {
   func reserve(_ bytes: Int) -> Bool { budget.reserve(bytes, for: self, within: budget.limit) }
 
   /// Reserves bytes of results, which leave a part of the budget to other requests. Returns false, and reserves nothing, if
-  /// results may not use more.
+  /// results already fill their part of the budget.
   func reserveResults(_ bytes: Int) -> Bool { budget.reserve(bytes, for: self, within: budget.resultLimit) }
 
   /// Makes room for bytes without reserving them. Returns false on a full budget.

@@ -76,8 +76,8 @@ struct MemoryHolders {
   }
 
   /// Chooses connections to close for a request, until `missing` bytes are free, and releases their bytes. Returns the
-  /// functions that close them. Returns nil, and changes nothing, if the next choice is the requesting connection, or
-  /// if it has held its bytes for too short a time.
+  /// functions that close them. Returns nil, and changes nothing, if no further connection may be closed: the next choice
+  /// is the requesting connection itself, or has held its bytes for less than `minimumAge`.
   mutating func close(
     toFree missing: Int, for requester: MemoryHolder, _ requested: Int, minimumAge: TimeAmount
   ) -> [@Sendable () -> Void]? {

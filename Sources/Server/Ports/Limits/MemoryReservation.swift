@@ -7,7 +7,7 @@ package import NIOCore
 
 /// The bytes of the budget that one connection holds. Confined to its event loop.
 package final class MemoryReservation {
-  package let memory: MemoryBudget
+  package let budget: MemoryBudget
   /// The connection in the budget. Other reservations of the connection use it too.
   package let holder: MemoryHolder
   private let allowance: Int
@@ -23,7 +23,7 @@ package final class MemoryReservation {
   ///   - holder: the connection in the budget; nil for one that is not closed for its memory.
   ///   - allowance: maximum bytes held without a reservation; limited to `PortLimits.allowanceBytes`.
   package init(_ limits: PortLimits, _ holder: MemoryHolder? = nil, allowance: Int = .max) {
-    memory = limits.memory
+    budget = limits.memory
     self.holder = holder ?? MemoryHolder(limits.memory, address: "", closing: nil)
     self.allowance = min(allowance, limits.allowanceBytes)
   }
@@ -41,8 +41,8 @@ package final class MemoryReservation {
   package func reserve(_ bytes: Int) -> Bool { reserve(bytes, leavingRoom: false) }
 
   /// Holds `bytes` more of a response to a read. Returns false, and holds nothing, if the budget has no capacity. Also
-  /// returns false if this connection already holds memory and results may not use more: the remaining part is for
-  /// clients that read their responses.
+  /// returns false if this connection already holds reserved bytes and the budget is filled up to its `resultLimit`: the
+  /// remaining part is for connections that hold none.
   package func reserveResponse(_ bytes: Int) -> Bool { reserve(bytes, leavingRoom: reserved > 0) }
 
   private func reserve(_ bytes: Int, leavingRoom: Bool) -> Bool {

@@ -32,7 +32,7 @@ package final class PageMemory: Sendable {
     var isClosed = false
   }
 
-  /// Maximum number of waiting streams. A client that resets its streams leaves them waiting.
+  /// Maximum number of waiting streams. Streams that the client has reset keep waiting and count too.
   private static let maximumWaiting = 4_000
   /// The pause between two checks whether other connections have released memory.
   private static let pause = TimeAmount.milliseconds(100)
@@ -97,8 +97,8 @@ package final class PageMemory: Sendable {
     if new < old { resumeWaiting() }
   }
 
-  /// Changes the counted bytes of a response that is being assembled from `old` to `new`. These bytes do not use the
-  /// share. Otherwise a stream that holds a part of its response could not continue.
+  /// Changes the counted bytes of a response that is being assembled, from `old` to `new`. The bytes count in the budget,
+  /// but not against the connection's share. Otherwise a stream that holds a part of its response could not continue.
   package func count(from old: Int, to new: Int) {
     if new > old { holder.reserveUnchecked(new - old) } else if new < old { holder.release(old - new) }
   }

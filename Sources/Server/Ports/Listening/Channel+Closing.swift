@@ -5,8 +5,8 @@ package import NIOCore
 extension Channel {
   /// Closes a connection immediately on its event loop. Under TLS it sends and awaits no close alerts.
   func disconnect() {
-    if let encryption = try? pipeline.syncOperations.context(name: PortProtocols.encryption) {
-      encryption.close(promise: nil)
+    if let tlsHandler = try? pipeline.syncOperations.context(name: PortProtocols.tlsHandlerName) {
+      tlsHandler.close(promise: nil)
     } else {
       close(promise: nil)
     }

@@ -118,7 +118,7 @@ package final class ListeningPort: Sendable {
           try channel.pipeline.syncOperations.addHandler(HalfClosureHandler())
           if let context {
             try channel.pipeline.syncOperations.addHandler(
-              NIOSSLServerHandler(context: context), name: PortProtocols.encryption)
+              NIOSSLServerHandler(context: context), name: PortProtocols.tlsHandlerName)
           }
           try channel.pipeline.syncOperations.addHandler(
             ProtocolSniffer(protocols: protocols, limits: limits, log: log))

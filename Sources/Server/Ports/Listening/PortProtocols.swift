@@ -26,5 +26,5 @@ package struct PortProtocols: Sendable {
   }
 
   /// The name of the TLS handler in the pipeline, by which other code detects TLS.
-  static let encryption = "encryption"
+  static let tlsHandlerName = "encryption"
 }

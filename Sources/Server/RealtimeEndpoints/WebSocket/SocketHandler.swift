@@ -285,7 +285,7 @@ final class SocketHandler: ChannelDuplexHandler {
     heldBytes = holds
   }
 
-  private func closeForLackOfMemory() { close(code: 1013, memory.memory.refusal) }
+  private func closeForLackOfMemory() { close(code: 1013, memory.budget.refusal) }
 
   func channelReadComplete(context: ChannelHandlerContext) {
     readIsComplete()

@@ -59,7 +59,7 @@ final class GRPCConnection {
   }
 
   /// The error of a call for which the server has no memory.
-  var outOfMemory: GRPCStatus { GRPCStatus(.resourceExhausted, memory.memory.refusal) }
+  var outOfMemory: GRPCStatus { GRPCStatus(.resourceExhausted, memory.budget.refusal) }
 
   /// Registers a duplex stream. Duplex streams do not end by themselves. When the port drains (shuts down gracefully),
   /// the connection requests each of them to finish, also streams that begin during the drain.
