@@ -22,4 +22,16 @@ struct BodyQueueTests {
     #expect(received == bytes)
     #expect(chunks == 2)
   }
+
+  @Test("A complete body whose last chunks are discarded is broken")
+  func discardedChunks() async throws {
+    let queue = BodyQueue {}
+    queue.add(ByteBuffer(bytes: [1, 2, 3]))
+    queue.finish(.end)
+    queue.finish(.broken)
+    guard case .broken = await queue.next() else {
+      Issue.record("the consumer received a chunk or the end of a truncated body")
+      return
+    }
+  }
 }

@@ -80,14 +80,15 @@ package final class BodyQueue: Sendable {
   }
 
   /// Ends the body. The first call decides whether the consumer receives `end` or `broken`. `broken` also discards the
-  /// queued chunks.
+  /// queued chunks; if there were any, the consumer receives `broken`, so that a truncated body never looks complete.
   func finish(_ end: Next) {
     let consumer = state.withLockedValue { state -> CheckedContinuation<Next, Never>? in
-      if state.end == nil { state.end = end }
-      if case .broken = end {
+      if case .broken = end, !state.chunks.isEmpty {
         state.chunks = []
         state.bytes = 0
+        state.end = .broken
       }
+      if state.end == nil { state.end = end }
       defer { state.consumer = nil }
       return state.consumer
     }
