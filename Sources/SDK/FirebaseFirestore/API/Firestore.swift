@@ -77,7 +77,8 @@ open class Firestore: NSObject, @unchecked Sendable {
     let (instance, isNew) = instances.withLock { instances in
       if let existing = instances[key], existing.app === app { return (existing, false) }
       let new = Firestore(app: app, name: DatabaseName(project: project, database: database))
-      // Another app may already have the deleted app's name, and nothing would remove this instance later.
+      // The instance of a deleted app is not stored: another app may already have the same name, and nothing
+      // would remove the instance later.
       if !app.isDeleted { instances[key] = new }
       return (new, true)
     }

@@ -37,7 +37,7 @@ struct ClientQuery: Hashable, Sendable {
     normal = nil
   }
 
-  /// Makes a query from the app's query, with or without its implicit orders.
+  /// Makes a query from the app's query. Adds the implicit orders that are missing.
   init(_ query: ModelQuery, isLimitToLast: Bool = false) {
     let stated = query.normalized
     scope = .query(stated)

@@ -1,6 +1,9 @@
 // The view of one query: its documents, the documents that the server has confirmed, and the snapshots for
 // listeners.
 //
+// A document is in limbo if its cached contents match the query, although the server did not report it for the
+// query's target.
+//
 // Invariant: a view is in sync only if its target is current and is not being reset, and none of its
 // documents is in limbo.
 
@@ -114,12 +117,12 @@ struct ClientQueryView {
   }
 
   /// The version of the snapshot that must report the committed contents of a document: the version of these
-  /// contents. Watch may already be past it, for instance if a later write to the document was rejected or
-  /// changed nothing. In this case the view does not wait for another snapshot, because an idle server would
-  /// not send one.
+  /// contents. Watch may already have delivered this snapshot, for instance if a later write to the document was
+  /// rejected or changed nothing. In this case the view does not wait for another snapshot, because an idle
+  /// server would not send one.
   ///
-  /// If the commit time is not after the last snapshot before the write, it cannot be compared with
-  /// snapshots. In this case the next snapshot decides. The commit time is the read time of the document.
+  /// The commit time, which is the document's `readTime`, may precede the last snapshot before the write. Then it
+  /// cannot be compared with snapshots, and the next snapshot must report the contents.
   private func confirmation(of document: CachedDocument, _ isAcknowledgement: Bool) -> ModelTimestamp {
     let since = documents.shown(document.name)?.since ?? .epoch
     if !isAcknowledgement || document.readTime > since { return document.version }

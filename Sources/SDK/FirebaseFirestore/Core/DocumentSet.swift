@@ -1,7 +1,8 @@
 // A document set: the documents of a view in the query's order, and whether each has pending writes.
 //
 // Invariant: `ordered` is sorted by the query and then by name. It contains the same documents as `byName`.
-// Copies share their structure, so a snapshot that waits for its listener costs only its changes.
+// Copies share their structure, so a snapshot that is queued for its listener needs memory only for its
+// changes.
 
 import FirestoreModel
 

@@ -54,7 +54,7 @@ final class FirestoreClient: @unchecked Sendable {
     self.callbackQueue = callbackQueue
     datastore = Datastore(
       database: database, appID: appID, connection: ClientGRPCConnection(address), credentials: credentials)
-    // This is the first event on the queue. It opens the cache.
+    // A placeholder. The first event on the queue opens the cache and replaces this engine.
     engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 0)
     let observer = CacheObserver(
       failed: cacheFailed, syncFailed: { [weak self] in self?.event { $0.engine.cacheSyncFailed() } })

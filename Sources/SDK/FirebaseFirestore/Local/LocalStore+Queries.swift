@@ -11,7 +11,7 @@ extension LocalStore {
   /// The results of a query in the local views of all cached documents.
   ///
   /// - Parameter usePreviousResults: whether the search may start from the documents that the server last
-  ///   reported for the target. It must not if a document has left the result of a query with a limit.
+  ///   reported for the target. False if a document has left the result of a query with a limit.
   mutating func execute(
     _ query: ClientQuery, usePreviousResults: Bool
   ) throws(PersistenceFailure) -> QueryResult {

@@ -38,8 +38,8 @@ struct LocalStore {
     automaticIndexes = persistence.fieldIndexes
   }
 
-  /// Runs an operation as one group of changes. If it throws, the persistence is unchanged. `body` must not
-  /// make other changes that would have to be undone.
+  /// Runs an operation as one group of changes. If it throws, the persistence is unchanged, but changes that
+  /// `body` made to other properties remain.
   mutating func transaction<T>(
     _ operation: StoreOperation, _ body: (inout LocalStore) -> T
   ) throws(PersistenceFailure) -> T {
@@ -72,7 +72,7 @@ struct LocalStore {
       for name in batch.documents {
         guard var document = documents[name] else { continue }
         var fields = batch.applyLocally(to: &document, touched: touched[name] ?? [])
-        // Documents that exist only because of local writes are stored too.
+        // The overlay of a document that is not in the cache replaces the complete document.
         if uncached.contains(name) { fields = nil }
         if let overlay = Write.overlay(for: document, touched: fields) {
           store.persistence.setOverlay(Overlay(batch: batch.id, write: overlay), of: name)

@@ -7,7 +7,7 @@
 //   1. The observer receives `.opened` at most once and first, and `.ended` exactly once and last. It
 //      receives all events on the connection's event loop.
 //   2. While a message is unhandled, at most one more stream window of data arrives, and it is not delivered.
-//      When the server ends the stream, NIOHTTP2 delivers the remaining data without a read.
+//      Exception: when the server ends the stream, NIOHTTP2 delivers the remaining data without a read.
 
 import FirestoreModel
 import GRPCFraming

@@ -55,6 +55,7 @@ struct WatchChangeAggregator {
   private var targetsWithContents: [DocumentName: Set<TargetID>] = [:]
   private var resets: [TargetID: TargetPurpose] = [:]
 
+  /// Returns the documents that belong to a target on the server.
   typealias Keys = (TargetID) -> Set<DocumentName>
 
   /// The maximum number of hashes of a bloom filter. With 64 hashes, the best filter has one false positive
@@ -156,8 +157,9 @@ struct WatchChangeAggregator {
     }
   }
 
-  /// Stores the document if it is newer than the known state. Before a snapshot is complete, targets may be
-  /// at different times, so the newest state applies. Version zero, which no document has, always applies.
+  /// Stores the document if it is newer than the recorded state. Before a snapshot is complete, targets may be
+  /// at different times, so the newest state applies. Version zero always applies: it means that the document
+  /// is missing and that the server sent no time.
   private mutating func setIfNewer(_ document: CachedDocument) {
     if let known = documents[document.name], known.version > document.version, document.version != .epoch {
       return

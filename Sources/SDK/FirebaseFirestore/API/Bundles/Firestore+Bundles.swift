@@ -15,8 +15,8 @@ extension Firestore {
   @discardableResult
   public func loadBundle(_ bundleData: Data) -> LoadBundleTask { loadBundle(bundleData, completion: nil) }
 
-  /// Loads a bundle into the cache. The completion is called at the end, on the settings' queue. If the
-  /// bundle fails, it receives the error and the progress.
+  /// Loads a bundle into the cache. The completion is called at the end, on the settings' queue. If loading
+  /// fails, it receives the error and the last progress.
   @discardableResult
   public func loadBundle(
     _ bundleData: Data, completion: ((LoadBundleTaskProgress?, (any Error)?) -> Void)? = nil

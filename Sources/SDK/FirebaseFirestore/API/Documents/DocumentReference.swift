@@ -218,7 +218,7 @@ open class DocumentReference: NSObject, @unchecked Sendable, Codable {
   }
 }
 
-/// The source from which a read is answered.
+/// The source from which a read takes its result.
 public enum FirestoreSource: UInt, Sendable {
   /// From the server, or from the cache while offline.
   case `default` = 0

@@ -1,4 +1,5 @@
-// A transaction, as its block sees it, and the runner that runs the block again after a conflict.
+// The transaction that the SDK passes to the app's block, and the runner that runs the block again after a
+// conflict.
 
 import FirebaseCore
 import FirestoreModel

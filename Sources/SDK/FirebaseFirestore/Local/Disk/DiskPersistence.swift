@@ -113,7 +113,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
   }
 
   /// Copies the log of a killed process to the file, and empties the log. A sync of that log may have failed.
-  /// Its data would then not be on the disk, although the next sync of it succeeds.
+  /// Then a later sync may succeed although some of the log's data is not on the disk.
   private func applyOldLog(_ db: Database) throws {
     let code = DiskPersistence.checkpoint(db.sqliteConnection, nil, log, mode: SQLITE_CHECKPOINT_TRUNCATE)
     guard code != SQLITE_OK else { return }
