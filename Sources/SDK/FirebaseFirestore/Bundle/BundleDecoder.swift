@@ -136,10 +136,10 @@ struct BundleDecoder: Sendable {
 
   /// Reads a count, which is a number or a string. Without a value it returns `defaultValue`, or throws if that
   /// is nil.
-  private func number(_ json: JSON, _ name: String, orElse absent: Int?) throws(FirestoreError) -> Int {
+  private func number(_ json: JSON, _ name: String, orElse defaultValue: Int?) throws(FirestoreError) -> Int {
     let value: Int?
     switch json[name] {
-    case nil: value = absent
+    case nil: value = defaultValue
     case let text as String: value = Int(text)
     case let number as NSNumber: value = Int(exactly: number.doubleValue)
     default: value = nil

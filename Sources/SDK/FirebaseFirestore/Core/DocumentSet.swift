@@ -12,12 +12,12 @@ final class ShownDocument: Sendable {
   /// Whether the document has writes that watch has not confirmed.
   let isPending: Bool
   /// The version of the last snapshot of the server when the view received these contents.
-  let since: ModelTimestamp
+  let snapshotVersion: ModelTimestamp
 
-  init(_ document: CachedDocument, isPending: Bool, since: ModelTimestamp = .epoch) {
+  init(_ document: CachedDocument, isPending: Bool, snapshotVersion: ModelTimestamp = .epoch) {
     self.document = document
     self.isPending = isPending
-    self.since = since
+    self.snapshotVersion = snapshotVersion
   }
 }
 

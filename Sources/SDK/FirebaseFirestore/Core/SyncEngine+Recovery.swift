@@ -109,18 +109,20 @@ extension SyncEngine {
   /// Fails the completions of queued writes that were lost with a damaged cache. The server may have
   /// committed batches in flight.
   private mutating func failLostWrites(_ error: FirestoreError) {
-    var known: Set<BatchID> = []
+    var outstandingBatches: Set<BatchID> = []
     for operation in outstanding {
       switch operation {
-      case .acknowledge(let batch, _, _), .reject(let batch, _): known.insert(batch.id)
+      case .acknowledge(let batch, _, _), .reject(let batch, _): outstandingBatches.insert(batch.id)
       case .switchUser, .check: break
       }
     }
-    for (batch, completion) in writeCompletions.sorted(by: { $0.key < $1.key }) where !known.contains(batch) {
+    for (batch, completion) in writeCompletions.sorted(by: { $0.key < $1.key })
+    where !outstandingBatches.contains(batch) {
       writeCompletions[batch] = nil
       act(.completed(completion, error))
     }
-    for (batch, waiters) in pendingWriteWaiters.sorted(by: { $0.key < $1.key }) where !known.contains(batch) {
+    for (batch, waiters) in pendingWriteWaiters.sorted(by: { $0.key < $1.key })
+    where !outstandingBatches.contains(batch) {
       pendingWriteWaiters[batch] = nil
       for waiter in waiters { act(.completed(waiter, error)) }
     }

@@ -282,9 +282,9 @@ struct SyncEngine {
     let queries = queriesOfTarget[target] ?? []
     // This method is called for every document that arrives. For a target with one query, the set is not
     // copied.
-    if queries.count == 1, let query = queries.first { return views[query]?.synced ?? [] }
+    if queries.count == 1, let query = queries.first { return views[query]?.remoteKeys ?? [] }
     var keys: Set<DocumentName> = []
-    for query in queries { keys.formUnion(views[query]?.synced ?? []) }
+    for query in queries { keys.formUnion(views[query]?.remoteKeys ?? []) }
     return keys
   }
 

@@ -237,7 +237,7 @@ struct LocalStore {
   mutating func release(_ id: TargetID) throws(PersistenceFailure) {
     guard let data = targets.removeValue(forKey: id) else { return }
     let names = viewDocuments.removeValue(forKey: id) ?? []
-    for name in names { hide(name) }
+    for name in names { decrementViewCount(of: name) }
     try transaction(.releaseTarget) { store in
       for name in names { store.persistence.recordOrphan(name) }
       store.persistence.releaseTarget(data)
@@ -263,7 +263,7 @@ struct LocalStore {
     }
     var orphans: [DocumentName] = []
     for name in removed where viewDocuments[id]?.remove(name) != nil {
-      hide(name)
+      decrementViewCount(of: name)
       orphans.append(name)
     }
     var inSync: TargetData?
@@ -280,7 +280,7 @@ struct LocalStore {
     }
   }
 
-  private mutating func hide(_ name: DocumentName) {
+  private mutating func decrementViewCount(of name: DocumentName) {
     guard let count = viewCount[name] else { return }
     viewCount[name] = count > 1 ? count - 1 : nil
   }

@@ -150,7 +150,7 @@ open class DocumentReference: NSObject, @unchecked Sendable, Codable {
   /// Reads the document from the source. Throws `unavailable` if the source does not have it.
   @discardableResult
   open func getDocument(source: FirestoreSource) async throws -> DocumentSnapshot {
-    try await Continuations.value { done in getDocument(source: source, completion: done) }
+    try await Continuations.waitForResult { done in getDocument(source: source, completion: done) }
   }
 
   // MARK: Listening
