@@ -43,7 +43,7 @@ private struct WithReference: Codable {
     #expect(fields["updated"] as? FieldValue === FieldValue.serverTimestamp())
   }
 
-  @Test("a @ServerTimestamp with a value is encoded as a timestamp, and an absent field is a missing key")
+  @Test("a @ServerTimestamp with a value is encoded as a timestamp, and decoding without its field throws keyNotFound")
   func serverTimestamp() throws {
     let time = Timestamp(seconds: 5, nanoseconds: 500_000_000)
     let fields = try Firestore.Encoder().encode(Trio(id: nil, updated: time.dateValue(), sub: "s"))
@@ -60,7 +60,7 @@ private struct WithReference: Codable {
     }
   }
 
-  @Test("an absent field of an @ExplicitNull property is a missing key")
+  @Test("decoding an @ExplicitNull property without its field throws keyNotFound")
   func explicitNull() throws {
     let document = client.document("b/x")
     #expect {
@@ -149,7 +149,7 @@ private struct WithReference: Codable {
     #expect(throws: EncodingError.self) { try Firestore.Encoder().encode(["n": Double.nan]) }
   }
 
-  @Test("decoding errors are the DecodingErrors that the guides match")
+  @Test("invalid data throws the cases of DecodingError that Firebase's guides handle")
   func decodingErrors() {
     func kind(_ data: Any) -> String {
       do {

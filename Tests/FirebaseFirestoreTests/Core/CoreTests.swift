@@ -168,7 +168,7 @@ private func expectRemoval(at version: Int64, from engine: inout SyncEngine) thr
     try expectRemoval(at: 16, from: &engine)
   }
 
-  @Test("the indexes of document changes rebuild the list", arguments: [nil, 4])
+  @Test("applying document changes at their indexes rebuilds the list of documents", arguments: [nil, 4])
   func changeIndexes(limit: Int?) {
     var random = SplitMix(seed: 11)
     let client = TestClient.make(port: 1, project: "test")

@@ -265,7 +265,7 @@ private func outcome(
     }
   }
 
-  @Test("a removed listener receives no event, on any thread and at any time of the removal")
+  @Test("after remove() a listener receives no event, whether it is removed on the callback queue or another thread")
   func removedListener() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)

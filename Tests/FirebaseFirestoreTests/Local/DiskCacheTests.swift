@@ -285,7 +285,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     store.persistence.close()
   }
 
-  @Test("a bundle that cannot be stored changes no target, and its own target is not in use afterwards")
+  @Test("a bundle that cannot be stored changes no target, and the targets that were allocated for it are released")
   func failedBundle() throws {
     var store = try open()
     defer { store.persistence.close() }

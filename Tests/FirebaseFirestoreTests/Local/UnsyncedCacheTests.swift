@@ -17,8 +17,8 @@ private final class FailingDisk: Sendable {
     var copies: [URL] = []
     var failures: [Int] = []
     var failedSyncs = 0
-    /// The number of the folder's sync, counted from now, from which on all syncs of the folder fail. Zero
-    /// means that no sync fails.
+    /// For a number n above zero, the n-th sync of the folder from now and all later ones fail. For zero, no
+    /// sync of the folder fails.
     var failingFolderSync = 0
     /// Whether the next sync damages the complete copy, if there is one.
     var damagesCopy = false
@@ -34,7 +34,7 @@ private final class FailingDisk: Sendable {
   /// Makes the syncs of files with these suffixes fail.
   func fail(_ suffixes: String...) { state.change { $0.failingSuffixes = suffixes } }
 
-  /// Copies the folder at each sync from now on. The copy is what a kill at this time would leave.
+  /// Copies the folder at each sync from now on. A copy contains the files that remain after a kill at this time.
   func watch() { state.change { $0.isWatched = true } }
 
   var sync: LogSync.Sync {
@@ -251,7 +251,7 @@ private func files(_ folder: URL) throws -> [String] {
     reopened.close()
   }
 
-  // MARK: Damage whose new file cannot be opened
+  // MARK: Damage after which no new file can be opened
 
   @Test("damage is reported as damage even if no new file can be opened, and the next operation tries again")
   func blockedNewFile() throws {

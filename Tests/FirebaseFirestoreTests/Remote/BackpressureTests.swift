@@ -52,7 +52,7 @@ import Testing
     }
     let listen = try await server.listens.first { _ in true }
 
-    // Blocks the client's queue. It is also blocked while the cache waits for the disk.
+    // Blocks the client's queue, as a cache that waits for the disk would.
     let client = firestore.client
     let gate = DispatchSemaphore(value: 0)
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
@@ -62,8 +62,8 @@ import Testing
       }
     }
     try server.send(largeResult(listen.target, client.database), on: listen)
-    // Each call passes the number of bytes that the server has sent, and returns the window updates that it
-    // has received.
+    // Each call is a barrier on the same connection: its request follows the window updates that the client has
+    // sent, and its response follows the bytes that the server has sent.
     for _ in 0..<300 { try await commitNothing(client.datastore) }
     let messageBytes = Self.documentBytes + 1_024
     #expect(server.sentBytes <= 2 * ClientGRPCCall.windowBytes + messageBytes)

@@ -143,7 +143,7 @@ private final class DelayedProvider: TokenProvider {
         $0.method == "Listen" && $0.authorization == user.map { "Bearer \($0)-1" }
       }
       if user == "ann" { break }
-      // While another user is signed in, this write is neither shown nor sent.
+      // Queues a write of this user. It is neither shown nor sent after the next change of the user.
       put(client.document("c/\(user ?? "nobody")"), ["n": 1])
       _ = try await shown.first(from: events) { $0 == [user ?? "nobody"] }
     }
