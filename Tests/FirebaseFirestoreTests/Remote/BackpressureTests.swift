@@ -12,14 +12,14 @@ import Testing
 
 @Suite("Backpressure", .timeLimit(.minutes(5))) struct BackpressureTests {
   private static let documentBytes = 64 << 10
-  private static let documents = 192
+  private static let documentCount = 192
 
   /// Messages with 12 MiB of documents, which make the target current.
   private func largeResult(_ target: Int32, _ database: DatabaseName) -> [Google_Firestore_V1_ListenResponse]
   {
     let root = ParentName(rootOf: database).description
     let text = String(repeating: "x", count: Self.documentBytes)
-    let documents = (0..<Self.documents).map { number in
+    let documents = (0..<Self.documentCount).map { number in
       Google_Firestore_V1_ListenResponse.with {
         $0.documentChange.targetIds = [target]
         $0.documentChange.document.name = "\(root)/flood/d\(number)"
@@ -69,7 +69,7 @@ import Testing
     #expect(server.sentBytes <= 2 * ClientGRPCCall.windowBytes + messageBytes)
 
     gate.signal()
-    #expect(try await sizes.first { _ in true } == Self.documents)
+    #expect(try await sizes.first { _ in true } == Self.documentCount)
     listener.remove()
     try await firestore.terminate()
   }
