@@ -65,7 +65,7 @@ struct CacheRecoveryTests {
     let ids = Array(1...60)
     CacheRecoveryTests.fill(folder, ids.map { CacheRecoveryTests.write($0, bytes: 1_000) })
     var bytes = try Data(contentsOf: folder.file)
-    // The pages that contain the first bytes of these values.
+    // Damages the pages that contain the first bytes of these values.
     for id in damaged {
       let place = try #require(bytes.range(of: Data("w\(id)-x".utf8))?.lowerBound)
       let page = place / 4_096 * 4_096

@@ -261,8 +261,8 @@ private struct Program {
 }
 
 extension Client {
-  /// Ends the connection and copies the data directory in one step of the core. The copy is what a kill at
-  /// this time would leave.
+  /// Ends the connection and copies the data directory in one step of the core. The copy contains the files
+  /// that remain after a kill at this time.
   fileprivate func killedData(from folder: DataFolder) async throws -> DataFolder {
     let copy = try DataFolder()
     let repository = ref.repository

@@ -30,7 +30,7 @@ final class FailingDisk: Sendable {
   /// Makes one sync fail after a number of successful syncs.
   func failOnce(after count: Int) { state.withLock { $0.syncsUntilFailure = count } }
 
-  /// Copies the folder at each sync from now on. The copy is what a kill at this time would leave.
+  /// Copies the folder at each sync from now on. A copy contains the files that remain after a kill at this time.
   func watch() { state.withLock { $0.isWatched = true } }
 
   var sync: LogSync.Sync {

@@ -51,8 +51,8 @@ extension Client {
     }
   }
 
-  /// Copies the data directory between two steps of the core. The copy is what a kill at this time would
-  /// leave.
+  /// Copies the data directory between two steps of the core. The copy contains the files that remain after a
+  /// kill at this time.
   func copyData(from folder: DataFolder) async throws -> DataFolder {
     let copy = try DataFolder()
     await settle()

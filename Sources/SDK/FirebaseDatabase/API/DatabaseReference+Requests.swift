@@ -1,5 +1,5 @@
-// Converts the app's values, and requests writes, transactions and onDisconnect operations from the core. The
-// callback and async forms of the public methods share these functions.
+// Converts the app's values, and requests writes, transactions and onDisconnect operations from the core, which
+// is `Repository`. The callback and async forms of the public methods share these functions.
 
 import FirebaseCore
 import Foundation

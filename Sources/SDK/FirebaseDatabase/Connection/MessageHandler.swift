@@ -113,7 +113,7 @@ final class MessageHandler: ChannelInboundHandler {
     context.write(wrapOutboundOut(frame), promise: nil)
   }
 
-  // MARK: Signs of life
+  // MARK: Keep-alives and timeouts
 
   private func schedule(in delay: TimeAmount) {
     guard let context else { return }

@@ -1,5 +1,5 @@
 // The storage of a client between runs: the protocol, and its implementation for a client without
-// persistence.
+// persistence. The core, which calls it, is the client's `Repository`.
 
 import RealtimeModel
 
@@ -59,8 +59,8 @@ protocol ClientStorage: AnyObject {
 
   /// Stores data of a query that the server sent.
   ///
-  /// - Parameter known: the server's complete previous value at the path, if known. If it is given, only
-  ///   differences are written.
+  /// - Parameter previous: the server's complete previous value at the path, if the core has it. If it is
+  ///   given, only differences are written.
   func store(_ node: Node, at path: Path, query: QuerySpec, replacing known: Node?)
 
   /// Stores values that the server sent for several paths.

@@ -1,5 +1,5 @@
 // The storage on disk: stores the core's changes as transactions of one cache file, and recovers from
-// failures of the file.
+// failures of the file. The core is the client's `Repository`.
 //
 // All changes of one step of the core form one transaction. The app receives the events of a step after its
 // commit. Therefore the end of the process cannot undo anything that the app has seen.

@@ -94,7 +94,7 @@ extension Repository {
     if !events.isEmpty { rerunTransactions(at: path) }
   }
 
-  // MARK: The client's own tree, `.info`
+  // MARK: The client's `.info` tree
 
   func updateInformation(_ name: String, _ node: Node) {
     raise(information.applyServerOverwrite(at: Path(keys: [".info", ChildKey(name)]), node))

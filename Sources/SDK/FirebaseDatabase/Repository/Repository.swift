@@ -29,7 +29,8 @@ final class Repository: @unchecked Sendable {
   private let tls: NIOSSLContext?
 
   let tree: SyncTree
-  var information = SyncTree()
+    /// The sync tree of `.info`. The client sets its values, and the server does not know it.
+    var information = SyncTree()
   var connection: ServerConnection
   var transactions = TransactionQueue()
   var observers: [UInt: Observer] = [:]
@@ -64,7 +65,7 @@ final class Repository: @unchecked Sendable {
   /// The completions of writes.
   typealias WriteCompletion = @Sendable (RealtimeError?) -> Void
 
-  /// A query that is kept synchronised.
+  /// A query that is kept synchronized.
   struct KeptQuery: Hashable {
     let path: Path
     let query: QuerySpec
