@@ -42,7 +42,7 @@ extension Client {
   }
 
   /// Waits until the core has handled all earlier requests.
-  func settle() async {
+  func waitForRequests() async {
     await withCheckedContinuation { continuation in
       ref.repository.enqueue { _ in continuation.resume() }
     }
@@ -55,7 +55,7 @@ extension Client {
   /// kill at this time.
   func copyData(from folder: DataFolder) async throws -> DataFolder {
     let copy = try DataFolder()
-    await settle()
+    await waitForRequests()
     await withCheckedContinuation { continuation in
       Repository.queue.async {
         try? FileManager.default.removeItem(at: copy.url)

@@ -61,7 +61,7 @@ protocol ClientStorage: AnyObject {
   ///
   /// - Parameter previous: the server's complete previous value at the path, if the core has it. If it is
   ///   given, only differences are written.
-  func store(_ node: Node, at path: Path, query: QuerySpec, replacing known: Node?)
+  func store(_ node: Node, at path: Path, query: QuerySpec, replacing previous: Node?)
 
   /// Stores values that the server sent for several paths.
   func merge(_ changes: [(Path, Node)], at path: Path)
@@ -100,7 +100,7 @@ final class MemoryStorage: ClientStorage {
   func complete(_ query: QuerySpec, at path: Path) {}
   func setWindow(_ keys: [ChildKey], of query: QuerySpec, at path: Path) {}
   func updateWindow(adding: [ChildKey], removing: [ChildKey], of query: QuerySpec, at path: Path) {}
-  func store(_ node: Node, at path: Path, query: QuerySpec, replacing known: Node?) {}
+  func store(_ node: Node, at path: Path, query: QuerySpec, replacing previous: Node?) {}
   func merge(_ changes: [(Path, Node)], at path: Path) {}
   func storeUnobserved(_ node: Node, at path: Path, query: QuerySpec) {}
 }
