@@ -69,7 +69,7 @@ final class ScriptedServer: Sendable {
 
   /// Overrides the response to an operation with a fixed response from now on.
   func setResponse(_ operation: String, _ answer: CannedResponse) {
-    self.answer(operation) { _ in answer }
+    setResponse(operation) { _ in answer }
   }
 
   /// Restores the default response to an operation.
