@@ -57,7 +57,7 @@ import Testing
     await scripted.stop()
   }
 
-  @Test("other products receive sign-in, new tokens and sign-out")
+  @Test("other products receive the sign-in, each new token and the sign-out")
   func source() async throws {
     let scripted = try await ScriptedServer.start()
     let states = Recorder<TokenState>()

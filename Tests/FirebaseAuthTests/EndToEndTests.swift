@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test("after signing in with a custom token, the ID token has its claims and those of an administrator")
+  @Test("after a sign-in with a custom token, the ID token has its claims and those that an administrator set")
   func customTokens() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()

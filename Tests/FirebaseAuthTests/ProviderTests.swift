@@ -11,7 +11,7 @@ import Testing
     GoogleAuthProvider.credential(withIDToken: googleToken(subject, email: email), accessToken: "access")
   }
 
-  @Test("a Google account signs in, with its profile and tokens")
+  @Test("a sign-in with a Google account returns the profile and the credential")
   func signIn() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test("a phone number signs in and is linked with the code in its message")
+  @Test("the code in a message completes a sign-in with a phone number and links a phone number")
   func phones() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()

@@ -1,4 +1,5 @@
-// The scripted server: a canned server with one account. A test can override its responses by operation.
+// The scripted server: a canned server that accepts every sign-in as one user. A test can override its
+// responses by operation.
 
 import FirebaseCore
 import Foundation
@@ -77,6 +78,7 @@ final class ScriptedServer: Sendable {
     overrides.withLock { $0[operation] = nil }
   }
 
+  /// The number of received requests for an operation.
   func count(_ operation: String) -> Int {
     server.operations.filter { $0 == operation }.count
   }

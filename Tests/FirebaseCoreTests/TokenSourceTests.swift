@@ -4,7 +4,7 @@ import FirebaseCore
 import Locking
 import Testing
 
-/// A provider whose results the test sets.
+/// A provider that gives the same result to every request, and records whether each request forces a refresh.
 private final class FixedProvider: TokenProvider {
   private let result: Guarded<Result<String?, any Error>>
   let forced = Guarded<[Bool]>([])
@@ -96,7 +96,7 @@ struct TokenSourceTests {
     observation.cancel()
   }
 
-  @Test("a request gets the provider's token or its error, and the provider is notified of a forced refresh")
+  @Test("a request gets the provider's token or its error, and passes whether to force a refresh")
   func answers() async throws {
     let source = TokenSource()
     let provider = FixedProvider(.success("t"))

@@ -81,6 +81,7 @@ open class MultiFactor: NSObject, NSSecureCoding, @unchecked Sendable {
     completeVoid(completion) { try await self.unenroll(withFactorUID: factorUID) }
   }
 
+    /// Stores the new tokens of a change of the factors. A response without tokens changes nothing.
   private func install(_ response: FactorTokensResponse, _ auth: Auth) throws {
     guard
       let tokens = UserTokens(

@@ -96,6 +96,7 @@ extension User {
     }
   }
 
+    /// Stores refreshed tokens, unless newer tokens were stored during the refresh. Returns the current ID token.
   private func install(_ new: UserTokens, replacing old: UserTokens, _ auth: Auth) throws -> String {
     let current = change { record in
       // A sign-in or a change of the password may have stored newer tokens during the request.
