@@ -28,7 +28,7 @@ private final class Gate: Sendable {
     }
   }
 
-    /// Ends the oldest running refresh.
+  /// Ends the oldest running refresh.
   func open(_ result: Result<String, any Error>) {
     let first = state.withLock { $0.waiting.isEmpty ? nil : $0.waiting.removeFirst() }
     first?.resume(with: result)

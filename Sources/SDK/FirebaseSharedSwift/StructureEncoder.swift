@@ -38,7 +38,7 @@ final class StructureNode {
     content = .list([])
   }
 
-    /// Makes a child for a key. It replaces an earlier child. A node that is not a map does not keep it.
+  /// Makes a child for a key. It replaces an earlier child. A node that is not a map does not keep it.
   func child(_ key: String) -> StructureNode {
     let node = StructureNode()
     if case .map(var entries) = content {
