@@ -205,7 +205,7 @@ expect ann "# bob: welcome"
 
 # A second program on the same cache continues without one.
 data=ann start eve 9 "$bin/SocialBlog" eve
-expect eve "Another program uses the cache; posts of this one end with it."
+expect eve "Another program uses the cache. Unsent posts are lost when this program ends."
 expect eve "+ ann: hello (2 stars)"
 echo quit >&9
 expect eve bye

@@ -25,7 +25,7 @@ import Testing
       #expect(!user.isEmailVerified)
       try await user.reload()
       #expect(user.isEmailVerified && user.emailVerified())
-      #expect(await FirebaseAuthTests.code { try await auth.applyActionCode(code) } == .invalidActionCode)
+      #expect(await errorCode { try await auth.applyActionCode(code) } == .invalidActionCode)
       let token = try await user.getIDTokenResult(forcingRefresh: true)
       #expect(token.claims["email_verified"] as? Bool == true)
     }
@@ -40,15 +40,15 @@ import Testing
       let (code, _) = try await hearth.actionCode(for: "a@example.org", "PASSWORD_RESET")
       #expect(try await auth.verifyPasswordResetCode(code) == "a@example.org")
       #expect(
-        await FirebaseAuthTests.code { try await auth.confirmPasswordReset(withCode: code, newPassword: "x") }
+        await errorCode { try await auth.confirmPasswordReset(withCode: code, newPassword: "x") }
           == .weakPassword)
       try await auth.confirmPasswordReset(withCode: code, newPassword: "hunter33")
       #expect(
-        await FirebaseAuthTests.code { _ = try await auth.verifyPasswordResetCode(code) }
+        await errorCode { _ = try await auth.verifyPasswordResetCode(code) }
           == .invalidActionCode)
       try await auth.signIn(withEmail: "a@example.org", password: "hunter33")
       #expect(
-        await FirebaseAuthTests.code { try await auth.sendPasswordReset(withEmail: "b@example.org") }
+        await errorCode { try await auth.sendPasswordReset(withEmail: "b@example.org") }
           == .userNotFound)
     }
   }
@@ -80,7 +80,7 @@ import Testing
       let (_, link) = try await hearth.actionCode(for: "a@example.org", "EMAIL_SIGNIN")
       #expect(auth.isSignIn(withEmailLink: link))
       #expect(
-        await FirebaseAuthTests.code { _ = try await auth.signIn(withEmail: "b@example.org", link: link) }
+        await errorCode { _ = try await auth.signIn(withEmail: "b@example.org", link: link) }
           == .invalidEmail)
       let result = try await auth.signIn(withEmail: "a@example.org", link: link)
       #expect(result.user.email == "a@example.org" && result.user.isEmailVerified)

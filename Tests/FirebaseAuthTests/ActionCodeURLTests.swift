@@ -51,6 +51,7 @@ import Testing
     #expect(ActionCodeURL.signInCode(of: text) == nil)
     let auth = Auth.auth(app: try makeApp())
     #expect(!auth.isSignIn(withEmailLink: text))
-    #expect(await code { _ = try await auth.signIn(withEmail: "a@b.c", link: text) } == .invalidActionCode)
+    #expect(
+      await errorCode { _ = try await auth.signIn(withEmail: "a@b.c", link: text) } == .invalidActionCode)
   }
 }

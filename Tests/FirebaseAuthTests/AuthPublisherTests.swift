@@ -48,10 +48,12 @@ private func value<T: Sendable>(of future: Future<T, any Error>) async throws ->
       try await value(of: other.updateCurrentUser(signedIn.user))
       #expect(other.currentUser?.uid == created.user.uid)
       #expect(
-        await code { try await value(of: auth.signIn(withEmail: "b@example.org", password: "x")) }
+        await errorCode { try await value(of: auth.signIn(withEmail: "b@example.org", password: "x")) }
           == .wrongPassword)
       #expect(
-        await code { try await value(of: auth.createUser(withEmail: "b@example.org", password: "hunter22")) }
+        await errorCode {
+          try await value(of: auth.createUser(withEmail: "b@example.org", password: "hunter22"))
+        }
           == .emailAlreadyInUse)
     }
   }
@@ -79,7 +81,7 @@ private func value<T: Sendable>(of future: Future<T, any Error>) async throws ->
       try await value(of: auth.sendSignInLink(toEmail: email, actionCodeSettings: settings))
       let link = try await hearth.actionCode(for: email, "EMAIL_SIGNIN").link
       #expect(try await value(of: auth.signIn(withEmail: email, link: link)).user.uid == user.uid)
-      #expect(await code { try await value(of: auth.applyActionCode(code: "x")) } == .invalidActionCode)
+      #expect(await errorCode { try await value(of: auth.applyActionCode(code: "x")) } == .invalidActionCode)
     }
   }
 

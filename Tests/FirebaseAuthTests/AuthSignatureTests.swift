@@ -7,7 +7,7 @@ import Foundation
 import Testing
 
 private typealias ResultHandler = ((AuthDataResult?, (any Error)?) -> Void)?
-private typealias Done = (((any Error)?) -> Void)?
+private typealias ErrorHandler = (((any Error)?) -> Void)?
 
 @Suite("Signatures of FirebaseAuth") struct AuthSignatureTests {
   @Test("the declarations of Auth")
@@ -30,12 +30,12 @@ private typealias Done = (((any Error)?) -> Void)?
     let _: (Auth) -> () async throws -> AuthDataResult = Auth.signInAnonymously
     let _: (Auth) -> (String, ResultHandler) -> Void = Auth.signIn(withCustomToken:completion:)
     let _: (Auth) -> (String) async throws -> AuthDataResult = Auth.signIn(withCustomToken:)
-    let _: (Auth) -> (String, Done) -> Void = Auth.sendPasswordReset(withEmail:completion:)
-    let _: (Auth) -> (String, ActionCodeSettings?, Done) -> Void =
+    let _: (Auth) -> (String, ErrorHandler) -> Void = Auth.sendPasswordReset(withEmail:completion:)
+    let _: (Auth) -> (String, ActionCodeSettings?, ErrorHandler) -> Void =
       Auth.sendPasswordReset(withEmail:actionCodeSettings:completion:)
     let _: (Auth) -> (String, ActionCodeSettings?) async throws -> Void =
       Auth.sendPasswordReset(withEmail:actionCodeSettings:)
-    let _: (Auth) -> (String, ActionCodeSettings, Done) -> Void =
+    let _: (Auth) -> (String, ActionCodeSettings, ErrorHandler) -> Void =
       Auth.sendSignInLink(toEmail:actionCodeSettings:completion:)
     let _: (Auth) -> (String, String, @escaping ((any Error)?) -> Void) -> Void =
       Auth.confirmPasswordReset(withCode:newPassword:completion:)
@@ -66,10 +66,10 @@ private typealias Done = (((any Error)?) -> Void)?
     let _: KeyPath<User, [any UserInfo]> = \.providerData
     let _: KeyPath<User, UserMetadata> = \.metadata
     let _: KeyPath<User, MultiFactor> = \.multiFactor
-    let _: (User) -> (String, Done) -> Void = User.updatePassword(to:completion:)
+    let _: (User) -> (String, ErrorHandler) -> Void = User.updatePassword(to:completion:)
     let _: (User) -> (String) async throws -> Void = User.updatePassword(to:)
     let _: (User) -> () -> UserProfileChangeRequest = User.createProfileChangeRequest
-    let _: (User) -> (Done) -> Void = User.reload(completion:)
+    let _: (User) -> (ErrorHandler) -> Void = User.reload(completion:)
     let _: (User) -> () async throws -> Void = User.reload
     let _: (User) -> (AuthCredential, ResultHandler) -> Void = User.reauthenticate(with:completion:)
     let _: (User) -> (AuthCredential) async throws -> AuthDataResult = User.reauthenticate(with:)
@@ -86,14 +86,16 @@ private typealias Done = (((any Error)?) -> Void)?
     let _: (User) -> (String, ((User?, (any Error)?) -> Void)?) -> Void = User.unlink(
       fromProvider:completion:)
     let _: (User) -> (String) async throws -> User = User.unlink(fromProvider:)
-    let _: (User) -> (ActionCodeSettings?, Done) -> Void = User.sendEmailVerification(with:completion:)
+    let _: (User) -> (ActionCodeSettings?, ErrorHandler) -> Void = User.sendEmailVerification(
+      with:completion:)
     let _: (User) -> (ActionCodeSettings?) async throws -> Void = User.sendEmailVerification(with:)
     let _: (User) -> (String, ActionCodeSettings?) async throws -> Void =
       User.sendEmailVerification(beforeUpdatingEmail:actionCodeSettings:)
-    let _: (User) -> (Done) -> Void = User.delete(completion:)
+    let _: (User) -> (ErrorHandler) -> Void = User.delete(completion:)
     let _: (User) -> () async throws -> Void = User.delete
     let _: [ReferenceWritableKeyPath<UserProfileChangeRequest, String?>] = [\.displayName]
-    let _: (UserProfileChangeRequest) -> (Done) -> Void = UserProfileChangeRequest.commitChanges(completion:)
+    let _: (UserProfileChangeRequest) -> (ErrorHandler) -> Void = UserProfileChangeRequest.commitChanges(
+      completion:)
   }
 
   @Test("the declarations of results, providers and constants")

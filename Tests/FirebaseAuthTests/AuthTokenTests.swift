@@ -16,13 +16,13 @@ import Testing
     let first = try await user.getIDToken()
     clock.advance(by: 3299)
     #expect(try await user.getIDToken() == first)
-    #expect(scripted.count("token") == 0)
+    #expect(scripted.requestCount(of: "token") == 0)
     clock.advance(by: 1)
     let second = try await user.getIDToken()
-    #expect(second != first && scripted.count("token") == 1)
+    #expect(second != first && scripted.requestCount(of: "token") == 1)
     #expect(try await user.getIDToken() == second)
     #expect(try await user.getIDToken(forcingRefresh: true) != second)
-    #expect(scripted.count("token") == 2)
+    #expect(scripted.requestCount(of: "token") == 2)
     let request = try #require(scripted.server.requests.last { $0.operation == "token" })
     #expect(request.uri.hasPrefix("/securetoken.googleapis.com/v1/token?"))
     #expect(request.string("grant_type") == "refresh_token" && request.string("refresh_token") == "r1")
@@ -40,7 +40,7 @@ import Testing
     let scripted = try await ScriptedServer.start()
     let user = try await scripted.auth.signIn(withCustomToken: "t").user
     scripted.setResponse("token", .error(name))
-    #expect(await code { _ = try await user.getIDToken(forcingRefresh: true) } == expected)
+    #expect(await errorCode { _ = try await user.getIDToken(forcingRefresh: true) } == expected)
     #expect((scripted.auth.currentUser == nil) == isSignedOut)
     let stored = try userStore(for: scripted.app).load()
     #expect((stored == nil) == isSignedOut)
@@ -52,12 +52,12 @@ import Testing
     let scripted = try await ScriptedServer.start()
     let user = try await scripted.auth.signIn(withCustomToken: "t").user
     scripted.setResponse("accounts:lookup", .error("TOKEN_EXPIRED"))
-    #expect(await code { try await user.reload() } == .userTokenExpired)
+    #expect(await errorCode { try await user.reload() } == .userTokenExpired)
     #expect(scripted.auth.currentUser == nil)
     await scripted.stop()
   }
 
-  @Test("other products receive sign-in, new tokens and sign-out")
+  @Test("other products receive the sign-in, each new token and the sign-out")
   func source() async throws {
     let scripted = try await ScriptedServer.start()
     let states = Recorder<TokenState>()

@@ -58,7 +58,7 @@ final class CannedServer: Sendable {
     self.received = received
   }
 
-  static func start(_ answer: @escaping Responder) async throws -> CannedServer {
+  static func start(_ responder: @escaping Responder) async throws -> CannedServer {
     let received = Guarded<[ReceivedRequest]>([])
     let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .childChannelInitializer { channel in
@@ -67,7 +67,7 @@ final class CannedServer: Sendable {
           try channel.pipeline.syncOperations.addHandler(
             Handler { request in
               received.withLock { $0.append(request) }
-              return await answer(request)
+              return await responder(request)
             })
         }
       }
@@ -87,12 +87,12 @@ final class CannedServer: Sendable {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = HTTPServerResponsePart
 
-    private let answer: Responder
+    private let responder: Responder
     private var head: HTTPRequestHead?
     private var body = ByteBuffer()
 
-    init(_ answer: @escaping Responder) {
-      self.answer = answer
+    init(_ responder: @escaping Responder) {
+      self.responder = responder
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -109,16 +109,16 @@ final class CannedServer: Sendable {
           headers: Dictionary(head.headers.map { ($0.name.lowercased(), $0.value) }) { first, _ in first },
           body: Data(body.readableBytesView))
         let channel = context.channel
-        let answer = answer
+        let responder = responder
         Task {
-          let answer = await answer(request)
-          var headers = HTTPHeaders(answer.headers.map { ($0.key, $0.value) })
-          headers.add(name: "content-length", value: "\(answer.body.utf8.count)")
+          let response = await responder(request)
+          var headers = HTTPHeaders(response.headers.map { ($0.key, $0.value) })
+          headers.add(name: "content-length", value: "\(response.body.utf8.count)")
           let head = HTTPResponseHead(
-            version: .http1_1, status: HTTPResponseStatus(statusCode: answer.status), headers: headers)
+            version: .http1_1, status: HTTPResponseStatus(statusCode: response.status), headers: headers)
           channel.write(HTTPServerResponsePart.head(head), promise: nil)
           channel.write(
-            HTTPServerResponsePart.body(.byteBuffer(ByteBuffer(string: answer.body))), promise: nil)
+            HTTPServerResponsePart.body(.byteBuffer(ByteBuffer(string: response.body))), promise: nil)
           channel.writeAndFlush(HTTPServerResponsePart.end(nil), promise: nil)
         }
       }

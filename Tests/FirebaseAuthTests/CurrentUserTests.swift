@@ -135,7 +135,7 @@ import Testing
     let app = try makeApp()
     let auth = Auth(app: app, apiKey: "key", store: ReadOnlyStore(), clock: .system)
     auth.useEmulator(withHost: "127.0.0.1", port: scripted.server.port)
-    #expect(await code { try await auth.signInAnonymously() } == .keychainError)
+    #expect(await errorCode { try await auth.signInAnonymously() } == .keychainError)
     #expect(auth.currentUser == nil && app.authTokens.userID == nil)
     await scripted.stop()
   }
@@ -189,7 +189,7 @@ import Testing
     let info = try #require(decoded.additionalUserInfo)
     #expect(info.isNewUser && info.username == "lea" && info.profile?["name"] as? String == "Lea")
     #expect(decoded.credential?.idToken == "i")
-    await #expect(code { _ = try await decoded.user.getIDToken() } == .nullUser)
+    await #expect(errorCode { _ = try await decoded.user.getIDToken() } == .nullUser)
     try await scripted.auth.updateCurrentUser(decoded.user)
     #expect(scripted.auth.currentUser === decoded.user)
     await scripted.stop()

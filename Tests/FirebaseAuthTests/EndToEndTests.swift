@@ -29,20 +29,26 @@ import Testing
       #expect(token.signInProvider == "password" && token.claims["sub"] as? String == created.user.uid)
 
       #expect(
-        await code { try await auth.signIn(withEmail: "lea@example.org", password: "x") } == .wrongPassword)
+        await errorCode { try await auth.signIn(withEmail: "lea@example.org", password: "x") }
+          == .wrongPassword)
       #expect(
-        await code { try await auth.signIn(withEmail: "lea@example.org", password: "") } == .wrongPassword)
+        await errorCode { try await auth.signIn(withEmail: "lea@example.org", password: "") }
+          == .wrongPassword)
       #expect(
-        await code { try await auth.signIn(withEmail: "no@example.org", password: "x") } == .userNotFound)
-      #expect(await code { try await auth.signIn(withEmail: "no", password: "x") } == .invalidEmail)
+        await errorCode { try await auth.signIn(withEmail: "no@example.org", password: "x") } == .userNotFound
+      )
+      #expect(await errorCode { try await auth.signIn(withEmail: "no", password: "x") } == .invalidEmail)
       #expect(
-        await code { try await auth.createUser(withEmail: "lea@example.org", password: "hunter22") }
+        await errorCode { try await auth.createUser(withEmail: "lea@example.org", password: "hunter22") }
           == .emailAlreadyInUse)
       #expect(
-        await code { try await auth.createUser(withEmail: "b@example.org", password: "x") } == .weakPassword)
+        await errorCode { try await auth.createUser(withEmail: "b@example.org", password: "x") }
+          == .weakPassword)
       #expect(
-        await code { try await auth.createUser(withEmail: "b@example.org", password: "") } == .weakPassword)
-      #expect(await code { try await auth.createUser(withEmail: "", password: "hunter22") } == .missingEmail)
+        await errorCode { try await auth.createUser(withEmail: "b@example.org", password: "") }
+          == .weakPassword)
+      #expect(
+        await errorCode { try await auth.createUser(withEmail: "", password: "hunter22") } == .missingEmail)
       #expect(auth.currentUser === signedIn.user)
     }
   }
@@ -63,15 +69,16 @@ import Testing
       #expect(
         linked.user === guest && guest.uid == uid && !guest.isAnonymous && guest.email == "g@example.org")
       #expect(try await guest.getIDTokenResult().signInProvider == "password")
-      #expect(await code { try await guest.link(with: credential) } == .providerAlreadyLinked)
+      #expect(await errorCode { try await guest.link(with: credential) } == .providerAlreadyLinked)
       let other = try hearth.client()
       #expect(try await other.signIn(with: credential).user.uid == uid)
       let second = try await other.signInAnonymously().user
-      #expect(await code { try await second.link(with: credential) } == .emailAlreadyInUse)
+      #expect(await errorCode { try await second.link(with: credential) } == .emailAlreadyInUse)
     }
   }
 
-  @Test("after signing in with a custom token, the ID token has its claims and those of an administrator")
+  @Test(
+    "after a sign-in with a custom token, the ID token has its claims and those that an administrator set")
   func customTokens() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()
@@ -80,7 +87,7 @@ import Testing
         first.user.uid == "lea" && first.additionalUserInfo?.isNewUser == true && !first.user.isAnonymous)
       let claims = try await first.user.getIDTokenResult().claims
       #expect(claims["level"] as? Int == 3)
-      #expect(await code { try await auth.signIn(withCustomToken: "x") } == .invalidCustomToken)
+      #expect(await errorCode { try await auth.signIn(withCustomToken: "x") } == .invalidCustomToken)
       try await hearth.update("lea", ["customAttributes": #"{"role":"editor"}"#])
       #expect(try await first.user.getIDTokenResult().claims["role"] == nil)
       let refreshed = try await first.user.getIDTokenResult(forcingRefresh: true).claims
@@ -112,18 +119,18 @@ import Testing
       #expect(seen.photoURL == nil)
 
       try await user.updatePassword(to: "hunter33")
-      #expect(await code { try await user.updatePassword(to: "x") } == .weakPassword)
+      #expect(await errorCode { try await user.updatePassword(to: "x") } == .weakPassword)
       #expect(
-        await code { try await other.signIn(withEmail: "a@example.org", password: "hunter22") }
+        await errorCode { try await other.signIn(withEmail: "a@example.org", password: "hunter22") }
           == .wrongPassword)
       try await user.reload()
       let credential = EmailAuthProvider.credential(withEmail: "a@example.org", password: "hunter33")
       #expect(try await user.reauthenticate(with: credential).user === user)
       try await hearth.client().createUser(withEmail: "b@example.org", password: "hunter22")
       let foreign = EmailAuthProvider.credential(withEmail: "b@example.org", password: "hunter22")
-      #expect(await code { try await user.reauthenticate(with: foreign) } == .userMismatch)
+      #expect(await errorCode { try await user.reauthenticate(with: foreign) } == .userMismatch)
       let unknown = EmailAuthProvider.credential(withEmail: "c@example.org", password: "hunter22")
-      #expect(await code { try await user.reauthenticate(with: unknown) } == .userMismatch)
+      #expect(await errorCode { try await user.reauthenticate(with: unknown) } == .userMismatch)
       #expect(auth.currentUser === user)
     }
   }
@@ -138,21 +145,21 @@ import Testing
       try await first.delete()
       #expect(auth.currentUser == nil)
       // For a deleted user a server may report an invalid token or an unknown user. Both sign the user out.
-      let deleted = await code { _ = try await elsewhere.getIDToken(forcingRefresh: true) }
+      let deleted = await errorCode { _ = try await elsewhere.getIDToken(forcingRefresh: true) }
       #expect(deleted == .userNotFound || deleted == .invalidUserToken)
       #expect(other.currentUser == nil)
 
       let disabled = try await auth.createUser(withEmail: "b@example.org", password: "hunter22").user
       try await hearth.update(disabled.uid, ["disableUser": true])
-      #expect(await code { _ = try await disabled.getIDToken(forcingRefresh: true) } == .userDisabled)
+      #expect(await errorCode { _ = try await disabled.getIDToken(forcingRefresh: true) } == .userDisabled)
       #expect(auth.currentUser == nil)
       #expect(
-        await code { try await auth.signIn(withEmail: "b@example.org", password: "hunter22") }
+        await errorCode { try await auth.signIn(withEmail: "b@example.org", password: "hunter22") }
           == .userDisabled)
 
       let revoked = try await auth.createUser(withEmail: "c@example.org", password: "hunter22").user
       try await hearth.update(revoked.uid, ["validSince": "\(Int(Date().timeIntervalSince1970) + 60)"])
-      #expect(await code { try await revoked.reload() } == .userTokenExpired)
+      #expect(await errorCode { try await revoked.reload() } == .userTokenExpired)
       #expect(auth.currentUser == nil)
     }
   }
@@ -199,9 +206,9 @@ import Testing
       #expect(firebase?["tenant"] as? String == "tenant-1")
       auth.tenantID = nil
       #expect(
-        await code { try await auth.signIn(withEmail: "a@example.org", password: "hunter22") }
+        await errorCode { try await auth.signIn(withEmail: "a@example.org", password: "hunter22") }
           == .userNotFound)
-      #expect(await code { try await auth.updateCurrentUser(user) } == .tenantIDMismatch)
+      #expect(await errorCode { try await auth.updateCurrentUser(user) } == .tenantIDMismatch)
     }
   }
 }

@@ -25,6 +25,6 @@ import Testing
       "é.é.é",
     ])
   func malformed(text: String) async {
-    #expect(await code { _ = try AuthTokenResult(parsing: text) } == .malformedJWT)
+    #expect(await errorCode { _ = try AuthTokenResult(parsing: text) } == .malformedJWT)
   }
 }

@@ -7,15 +7,15 @@ import Testing
 @testable import FirebaseAuth
 
 @Suite("Providers on a server", .timeLimit(.minutes(2))) struct ProviderTests {
-  private func google(_ subject: String, _ email: String) -> AuthCredential {
+  private func googleCredential(_ subject: String, _ email: String) -> AuthCredential {
     GoogleAuthProvider.credential(withIDToken: googleToken(subject, email: email), accessToken: "access")
   }
 
-  @Test("a Google account signs in, with its profile and tokens")
+  @Test("a sign-in with a Google account returns the profile and the credential")
   func signIn() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()
-      let result = try await auth.signIn(with: google("123", "lea@gmail.com"))
+      let result = try await auth.signIn(with: googleCredential("123", "lea@gmail.com"))
       #expect(result.user.email == "lea@gmail.com" && result.user.isEmailVerified && !result.user.isAnonymous)
       let info = try #require(result.additionalUserInfo)
       #expect(info.providerID == "google.com" && info.isNewUser && info.profile?["name"] as? String == "Lea")
@@ -24,9 +24,10 @@ import Testing
       #expect(data.providerID == "google.com" && data.uid == "123" && data.email == "lea@gmail.com")
       #expect(try await result.user.getIDTokenResult().signInProvider == "google.com")
       #expect(
-        try await auth.signIn(with: google("123", "lea@gmail.com")).additionalUserInfo?.isNewUser == false)
+        try await auth.signIn(with: googleCredential("123", "lea@gmail.com")).additionalUserInfo?.isNewUser
+          == false)
       let broken = GoogleAuthProvider.credential(withIDToken: "x", accessToken: "y")
-      #expect(await code { try await auth.signIn(with: broken) } == .invalidCredential)
+      #expect(await errorCode { try await auth.signIn(with: broken) } == .invalidCredential)
     }
   }
 
@@ -37,15 +38,16 @@ import Testing
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()
       let user = try await auth.createUser(withEmail: "a@example.org", password: "hunter22").user
-      try await user.link(with: google("123", "lea@gmail.com"))
+      try await user.link(with: googleCredential("123", "lea@gmail.com"))
       #expect(Set(user.providerData.map(\.providerID)) == ["password", "google.com"])
       #expect(
-        await code { try await user.link(with: google("123", "lea@gmail.com")) } == .providerAlreadyLinked)
+        await errorCode { try await user.link(with: googleCredential("123", "lea@gmail.com")) }
+          == .providerAlreadyLinked)
 
       let other = try hearth.client()
       let guest = try await other.signInAnonymously().user
       do {
-        try await guest.link(with: google("123", "lea@gmail.com"))
+        try await guest.link(with: googleCredential("123", "lea@gmail.com"))
         Issue.record("the link succeeded")
       } catch {
         #expect(AuthErrorCode(of: error) == .credentialAlreadyInUse)
@@ -54,11 +56,11 @@ import Testing
       }
       #expect(try await user.unlink(fromProvider: "google.com") === user)
       #expect(user.providerData.map(\.providerID) == ["password"])
-      #expect(await code { _ = try await user.unlink(fromProvider: "google.com") } == .noSuchProvider)
+      #expect(await errorCode { _ = try await user.unlink(fromProvider: "google.com") } == .noSuchProvider)
     }
   }
 
-  @Test("a phone number signs in and is linked with the code in its message")
+  @Test("the code in a message completes a sign-in with a phone number and links a phone number")
   func phones() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()
@@ -66,12 +68,12 @@ import Testing
       let verification = try await provider.verifyPhoneNumber("+15555550100")
       let code = try await hearth.verificationCode(for: "+15555550100")
       let wrong = provider.credential(withVerificationID: verification, verificationCode: "x")
-      #expect(await FirebaseAuthTests.code { try await auth.signIn(with: wrong) } == .invalidVerificationCode)
+      #expect(await errorCode { try await auth.signIn(with: wrong) } == .invalidVerificationCode)
       let right = provider.credential(withVerificationID: verification, verificationCode: code)
       let result = try await auth.signIn(with: right)
       #expect(result.user.phoneNumber == "+15555550100" && result.additionalUserInfo?.isNewUser == true)
       #expect(
-        await FirebaseAuthTests.code { _ = try await provider.verifyPhoneNumber("5") } == .invalidPhoneNumber)
+        await errorCode { _ = try await provider.verifyPhoneNumber("5") } == .invalidPhoneNumber)
 
       let user = try await auth.createUser(withEmail: "a@example.org", password: "hunter22").user
       let second = try await provider.verifyPhoneNumber("+15555550101")
@@ -168,7 +170,7 @@ import Testing
       let now = Date()
       let wrong = TOTPMultiFactorGenerator.assertionForEnrollment(with: secret, oneTimePassword: "x")
       #expect(
-        await code { try await user.multiFactor.enroll(with: wrong, displayName: nil) }
+        await errorCode { try await user.multiFactor.enroll(with: wrong, displayName: nil) }
           == .invalidVerificationCode)
       let assertion = TOTPMultiFactorGenerator.assertionForEnrollment(
         with: secret, oneTimePassword: try oneTimePassword(key, at: now))

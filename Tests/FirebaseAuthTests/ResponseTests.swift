@@ -19,7 +19,7 @@ import Testing
     await server.stop()
     let auth = Auth.auth(app: try makeApp())
     auth.useEmulator(withHost: "127.0.0.1", port: port)
-    #expect(await code { try await auth.signInAnonymously() } == .networkError)
+    #expect(await errorCode { try await auth.signInAnonymously() } == .networkError)
     #expect(auth.currentUser == nil)
   }
 
@@ -34,9 +34,9 @@ import Testing
       CannedResponse(status: 302, headers: ["Location": "http://127.0.0.1:9/"], body: ""),
       .error("A_NEW_NAME : detail"),
     ])
-  func unreadable(answer: CannedResponse) async throws {
+  func unreadable(response: CannedResponse) async throws {
     let scripted = try await ScriptedServer.start()
-    scripted.setResponse("accounts:signUp", answer)
+    scripted.setResponse("accounts:signUp", response)
     do {
       try await scripted.auth.signInAnonymously()
       Issue.record("the sign-in succeeded")
@@ -56,7 +56,7 @@ import Testing
     scripted.setResponse(
       "accounts:signUp",
       .ok(#"{"x":""# + String(repeating: "x", count: HTTPClient.maximumResponseBytes) + #""}"#))
-    #expect(await code { try await scripted.auth.signInAnonymously() } == .networkError)
+    #expect(await errorCode { try await scripted.auth.signInAnonymously() } == .networkError)
     await scripted.stop()
   }
 
@@ -94,7 +94,7 @@ import Testing
     let auth = Auth.auth(app: try makeApp())
     let port = try #require(server.authPort)
     auth.useServer(at: try #require(URL(string: "https://localhost:\(port)/")))
-    #expect(await code { try await auth.signInAnonymously() } == .networkError)
+    #expect(await errorCode { try await auth.signInAnonymously() } == .networkError)
     await server.stop()
   }
 
@@ -104,7 +104,7 @@ import Testing
     try await scripted.auth.signIn(withCustomToken: "t")
     let user = try #require(scripted.auth.currentUser)
     scripted.setResponse("accounts:lookup", .ok("{}"))
-    #expect(await code { try await scripted.auth.signIn(withCustomToken: "t") } == .internalError)
+    #expect(await errorCode { try await scripted.auth.signIn(withCustomToken: "t") } == .internalError)
     #expect(scripted.auth.currentUser === user)
     await scripted.stop()
   }

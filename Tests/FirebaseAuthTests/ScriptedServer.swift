@@ -1,4 +1,5 @@
-// The scripted server: a canned server with one account. A test can override its responses by operation.
+// The scripted server: a canned server that accepts every sign-in as one user. A test can override its
+// responses by operation.
 
 import FirebaseCore
 import Foundation
@@ -30,12 +31,12 @@ final class ScriptedServer: Sendable {
     let overrides = Guarded<[String: CannedServer.Responder]>([:])
     let tokens = Guarded(0)
     let server = try await CannedServer.start { request in
-      if let answer = overrides.withLock({ $0[request.operation] }) { return await answer(request) }
+      if let responder = overrides.withLock({ $0[request.operation] }) { return await responder(request) }
       let number = tokens.withLock { tokens in
         tokens += 1
         return tokens
       }
-      return (try? defaultAnswer(request, number, clock?.now ?? Date())) ?? .error("INTERNAL", status: 500)
+      return (try? defaultResponse(request, number, clock?.now ?? Date())) ?? .error("INTERNAL", status: 500)
     }
     let app = try makeApp()
     let auth =
@@ -48,7 +49,7 @@ final class ScriptedServer: Sendable {
     return ScriptedServer(server: server, app: app, auth: auth, overrides: overrides)
   }
 
-  private static func defaultAnswer(
+  private static func defaultResponse(
     _ request: ReceivedRequest, _ number: Int, _ now: Date
   ) throws -> CannedResponse {
     let token = try makeToken("u1", issued: now, claims: ["number": number])
@@ -63,13 +64,13 @@ final class ScriptedServer: Sendable {
   }
 
   /// Overrides the response to an operation from now on.
-  func setResponse(_ operation: String, _ answer: @escaping CannedServer.Responder) {
-    overrides.withLock { $0[operation] = answer }
+  func setResponse(_ operation: String, _ responder: @escaping CannedServer.Responder) {
+    overrides.withLock { $0[operation] = responder }
   }
 
   /// Overrides the response to an operation with a fixed response from now on.
-  func setResponse(_ operation: String, _ answer: CannedResponse) {
-    self.answer(operation) { _ in answer }
+  func setResponse(_ operation: String, _ response: CannedResponse) {
+    setResponse(operation) { _ in response }
   }
 
   /// Restores the default response to an operation.
@@ -77,7 +78,8 @@ final class ScriptedServer: Sendable {
     overrides.withLock { $0[operation] = nil }
   }
 
-  func count(_ operation: String) -> Int {
+  /// The number of received requests for an operation.
+  func requestCount(of operation: String) -> Int {
     server.operations.filter { $0 == operation }.count
   }
 

@@ -25,17 +25,17 @@ final class ManualClock: Sendable {
   private struct State {
     var now = Date()
     var sleepers: [Int: Sleeper] = [:]
-    var count = 0
+    var sleepCount = 0
     var cancelled: Set<Int> = []
   }
 
   private let state = Guarded(State())
   /// The delays of all sleeping tasks, in order.
   let delays: AsyncStream<TimeInterval>
-  private let record: AsyncStream<TimeInterval>.Continuation
+  private let delayContinuation: AsyncStream<TimeInterval>.Continuation
 
   init() {
-    (delays, record) = AsyncStream.makeStream()
+    (delays, delayContinuation) = AsyncStream.makeStream()
   }
 
   var clock: AuthClock {
@@ -56,8 +56,8 @@ final class ManualClock: Sendable {
 
   private func sleep(_ seconds: TimeInterval) async throws {
     let number = state.withLock { state in
-      state.count += 1
-      return state.count
+      state.sleepCount += 1
+      return state.sleepCount
     }
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
@@ -69,7 +69,7 @@ final class ManualClock: Sendable {
           return nil
         }
         if let result { continuation.resume(with: result) }
-        record.yield(seconds)
+        delayContinuation.yield(seconds)
       }
     } onCancel: {
       let sleeper = state.withLock { state in
@@ -111,7 +111,7 @@ func makeToken(
 }
 
 /// The code of an operation's error; nil if it succeeds.
-func code(_ operation: () async throws -> Void) async -> AuthErrorCode? {
+func errorCode(_ operation: () async throws -> Void) async -> AuthErrorCode? {
   do {
     try await operation()
     return nil

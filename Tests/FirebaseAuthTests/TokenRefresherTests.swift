@@ -14,6 +14,7 @@ private final class Gate: Sendable {
   }
 
   private let state = Guarded(State())
+  /// The number of started refreshes, after each start.
   let starts = Recorder<Int>()
 
   func refresh() async throws -> String {
@@ -27,6 +28,7 @@ private final class Gate: Sendable {
     }
   }
 
+  /// Ends the oldest running refresh.
   func open(_ result: Result<String, any Error>) {
     let first = state.withLock { $0.waiting.isEmpty ? nil : $0.waiting.removeFirst() }
     first?.resume(with: result)

@@ -28,7 +28,7 @@ struct FirebaseOptionsTests {
     return path
   }
 
-  @Test("a GoogleService-Info.plist fills every option")
+  @Test("every option in a GoogleService-Info.plist is read")
   func propertyList() throws {
     let path = try file(Self.plist)
     defer { try? FileManager.default.removeItem(atPath: path) }

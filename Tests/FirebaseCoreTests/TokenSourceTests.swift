@@ -4,17 +4,17 @@ import FirebaseCore
 import Locking
 import Testing
 
-/// A provider whose results the test sets.
+/// A provider that gives the same result to every request, and records whether each request forces a refresh.
 private final class FixedProvider: TokenProvider {
   private let result: Guarded<Result<String?, any Error>>
-  let forced = Guarded<[Bool]>([])
+  let forcedRefreshes = Guarded<[Bool]>([])
 
   init(_ result: Result<String?, any Error>) {
     self.result = Guarded(result)
   }
 
   func token(forcingRefresh: Bool, completion: @escaping @Sendable (Result<String?, any Error>) -> Void) {
-    forced.withLock { $0.append(forcingRefresh) }
+    forcedRefreshes.withLock { $0.append(forcingRefresh) }
     completion(result.withLock { $0 })
   }
 }
@@ -96,14 +96,14 @@ struct TokenSourceTests {
     observation.cancel()
   }
 
-  @Test("a request gets the provider's token or its error, and the provider is notified of a forced refresh")
-  func answers() async throws {
+  @Test("a request gets the provider's token or its error, and passes whether to force a refresh")
+  func requests() async throws {
     let source = TokenSource()
     let provider = FixedProvider(.success("t"))
     source.register(provider, state: .signedOut)
     #expect(try await source.token(forcingRefresh: false) == "t")
     #expect(try await source.token(forcingRefresh: true) == "t")
-    #expect(provider.forced.withLock { $0 } == [false, true])
+    #expect(provider.forcedRefreshes.withLock { $0 } == [false, true])
     let failing = FixedProvider(.failure(ProviderError()))
     source.register(failing, state: .signedOut)
     source.unregister(provider)

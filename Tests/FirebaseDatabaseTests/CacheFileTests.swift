@@ -525,7 +525,7 @@ struct CacheFileTests {
 }
 
 // SAFETY: `storageContents` is used only by the test's thread; `delays` has a lock.
-/// A core with fixed contents.
+/// Stands for the core: has the contents that a test sets, and records the requested delays.
 final class TestSource: StorageSource, @unchecked Sendable {
   var storageContents = StorageContents()
   private let delays = Guarded<[Int64]>([])

@@ -65,10 +65,10 @@ struct CacheRecoveryTests {
     let ids = Array(1...60)
     CacheRecoveryTests.fill(folder, ids.map { CacheRecoveryTests.write($0, bytes: 1_000) })
     var bytes = try Data(contentsOf: folder.file)
-    // The pages that contain the first bytes of these values.
+    // Damages the pages that contain the first bytes of these values.
     for id in damaged {
-      let place = try #require(bytes.range(of: Data("w\(id)-x".utf8))?.lowerBound)
-      let page = place / 4_096 * 4_096
+      let offset = try #require(bytes.range(of: Data("w\(id)-x".utf8))?.lowerBound)
+      let page = offset / 4_096 * 4_096
       bytes.replaceSubrange(page..<(page + 16), with: Data(repeating: 0xEE, count: 16))
     }
     try bytes.write(to: folder.file)
@@ -147,7 +147,7 @@ struct CacheRecoveryTests {
     CacheRecoveryTests.fill(folder, (1...5).map { CacheRecoveryTests.write($0) })
     try CacheRecoveryTests.damageRows(folder, [2])
     let disk = FailingDisk(folder)
-    disk.watch()
+    disk.copyFolderAtEachSync()
     let fixture = StorageFixture(folder, sync: disk.sync)
     #expect(fixture.storage.restore().map(\.id) == [1, 3, 4, 5])
     let copies = disk.state.withLock { $0.copies }
@@ -186,7 +186,7 @@ struct CacheRecoveryTests {
       }
     }
     client.ref.child("last").put(1)
-    await client.settle()
+    await client.waitForRequests()
     client.queue.sync {}
     #expect(failed.recorded == [100, 100, 100, 128, 128, 128, 600, 600, 600])
     let copy = try await client.copyData(from: folder)
@@ -194,7 +194,7 @@ struct CacheRecoveryTests {
     await client.close()
     let second = try Client.persistent(in: copy, namespace: "depths")
     second.database.goOffline()
-    await second.settle()
+    await second.waitForRequests()
     #expect(await second.pendingWriteCount() == 2 + 2 * 4)
     #expect(second.database.persistenceError == nil)
     await second.close()
@@ -240,12 +240,12 @@ struct CacheRecoveryTests {
     fixture.storage.source = source
     _ = fixture.storage.restore()
     fixture.storage.activate(.default, at: "list")
-    disk.fail("-wal")
+    disk.setFailingSuffixes("-wal")
     fixture.storage.append(put)
     fixture.storage.commit()
     fixture.storage.file?.sync.close()
     fixture.storage.retry()
-    disk.fail()
+    disk.setFailingSuffixes()
     disk.failOnce(after: position)
     fixture.storage.retry()
     fixture.storage.retry()
@@ -287,11 +287,11 @@ struct CacheRecoveryTests {
     fixture.storage.append(large)
     fixture.storage.commit()
     #expect(fixture.codes == [CachePersistenceError.unusable.rawValue])
-    disk.fail(".new")
+    disk.setFailingSuffixes(".new")
     for _ in 0..<3 { fixture.storage.retry() }
     #expect(fixture.codes.contains(CachePersistenceError.damaged.rawValue))
     #expect(!FileManager.default.fileExists(atPath: folder.file.path + ".damaged"))
-    disk.fail()
+    disk.setFailingSuffixes()
     fixture.storage.retry()
     #expect(FileManager.default.fileExists(atPath: folder.file.path + ".damaged"))
     #expect(fixture.storage.load(.default, at: "list").node == .leaf(.int(5)))

@@ -121,20 +121,20 @@ private struct Program {
   private mutating func step() async throws {
     let number = Int.random(in: 0..<participants.count, using: &random)
     let client = participants[number].client
-    let own = client.ref.child("data/c\(number)")
+    let ownData = client.ref.child("data/c\(number)")
     participants[number].nextValue += 1
     let value = participants[number].nextValue
     let key = "k\(Int.random(in: 0..<5, using: &random))"
     switch Int.random(in: 0..<15, using: &random) {
     case 0..<4:
-      own.child(key).put(value)
+      ownData.child(key).put(value)
       participants[number].expected[key] = value
     case 4:
-      own.child(key).remove()
+      ownData.child(key).remove()
       participants[number].expected[key] = nil
     case 5, 6:
       let other = "k\(5 + Int.random(in: 0..<3, using: &random))"
-      own.merge([key: value, other: NSNull()])
+      ownData.merge([key: value, other: NSNull()])
       participants[number].expected[key] = value
       participants[number].expected[other] = nil
     case 7:
@@ -240,8 +240,10 @@ private struct Program {
         when: canonicalJSON(stored.childSnapshot(forPath: "c0").value))
     }
     let count = try await reader.ref.child("shared").getData().value as? Int ?? 0
-    let known = committed.withLock { $0 }
-    #expect((known...(known + uncertain.withLock { $0 })).contains(count), "seed \(seed): transactions")
+    let committedCount = committed.withLock { $0 }
+    #expect(
+      (committedCount...(committedCount + uncertain.withLock { $0 })).contains(count),
+      "seed \(seed): transactions")
     await reader.close()
     for participant in participants { try await checkFile(of: participant, all) }
   }
@@ -261,8 +263,8 @@ private struct Program {
 }
 
 extension Client {
-  /// Ends the connection and copies the data directory in one step of the core. The copy is what a kill at
-  /// this time would leave.
+  /// Ends the connection and copies the data directory in one step of the core. The copy contains the files
+  /// that remain after a kill at this time.
   fileprivate func killedData(from folder: DataFolder) async throws -> DataFolder {
     let copy = try DataFolder()
     let repository = ref.repository
@@ -281,13 +283,13 @@ extension Client {
 
 @Suite("Convergence", .serialized, .timeLimit(.minutes(60)))
 struct ConvergenceTests {
-  private static func number(_ name: String) -> Int? {
+  private static func environmentNumber(_ name: String) -> Int? {
     ProcessInfo.processInfo.environment[name].flatMap { Int($0) }
   }
 
   private static let seeds: Range<UInt64> = {
-    let first = UInt64(number("HEARTH_CONVERGENCE_SEED") ?? 1)
-    return first..<(first + UInt64(number("HEARTH_CONVERGENCE") ?? 12))
+    let first = UInt64(environmentNumber("HEARTH_CONVERGENCE_SEED") ?? 1)
+    return first..<(first + UInt64(environmentNumber("HEARTH_CONVERGENCE") ?? 12))
   }()
 
   @Test(

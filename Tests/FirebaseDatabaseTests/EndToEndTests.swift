@@ -133,11 +133,11 @@ struct EndToEndTests {
     let (isCommitted, snapshot) = try await ref.runTransactionBlock { _ in .abort() }
     #expect(!isCommitted)
     #expect(canonicalJSON(snapshot.value) == #"{"a":1}"#)
-    let (isRetained, after) = try await ref.runTransactionBlock { data in
+    let (isSecondCommitted, after) = try await ref.runTransactionBlock { data in
       data.value = ["a": 2]
       return .success(withValue: data)
     }
-    #expect(isRetained && after.priority as? Int == 3, "a transaction retains the priority")
+    #expect(isSecondCommitted && after.priority as? Int == 3, "a transaction retains the priority")
     #expect(try await ref.getData().priority as? Int == 3)
     await server.stop(clients)
   }

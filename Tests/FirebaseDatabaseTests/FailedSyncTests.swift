@@ -13,7 +13,7 @@ final class FailingDisk: Sendable {
     var failingSuffixes: [String] = []
     /// The number of syncs that succeed before one fails; nil if none fails.
     var syncsUntilFailure: Int?
-    var isWatched = false
+    var copiesFolder = false
     var copies: [DataFolder] = []
     /// Called before each sync.
     var observer: (@Sendable () -> Void)?
@@ -25,21 +25,21 @@ final class FailingDisk: Sendable {
   init(_ folder: DataFolder) { self.folder = folder }
 
   /// Makes the syncs of files with these suffixes fail.
-  func fail(_ suffixes: String...) { state.withLock { $0.failingSuffixes = suffixes } }
+  func setFailingSuffixes(_ suffixes: String...) { state.withLock { $0.failingSuffixes = suffixes } }
 
   /// Makes one sync fail after a number of successful syncs.
   func failOnce(after count: Int) { state.withLock { $0.syncsUntilFailure = count } }
 
-  /// Copies the folder at each sync from now on. The copy is what a kill at this time would leave.
-  func watch() { state.withLock { $0.isWatched = true } }
+  /// Copies the folder at each sync from now on. A copy contains the files that remain after a kill at this time.
+  func copyFolderAtEachSync() { state.withLock { $0.copiesFolder = true } }
 
   var sync: LogSync.Sync {
     { [self] url in
-      let (suffixes, isWatched, observer) = state.withLock {
-        ($0.failingSuffixes, $0.isWatched, $0.observer)
+      let (suffixes, copiesFolder, observer) = state.withLock {
+        ($0.failingSuffixes, $0.copiesFolder, $0.observer)
       }
       observer?()
-      if isWatched {
+      if copiesFolder {
         let copy = try DataFolder()
         try FileManager.default.removeItem(at: copy.url)
         try FileManager.default.copyItem(at: folder.url, to: copy.url)
@@ -62,7 +62,7 @@ struct FailedSyncTests {
   private static let later = OutgoingWrite(id: 4, path: "a/c", change: .put(.leaf(.int(2)), hash: nil))
 
   /// A storage with a pending write, whose log was not synced, and an observed list.
-  private static func failed(_ disk: FailingDisk) -> (StorageFixture, TestSource) {
+  private static func makeUnsyncedStorage(_ disk: FailingDisk) -> (StorageFixture, TestSource) {
     let fixture = StorageFixture(disk.folder, sync: disk.sync)
     let source = TestSource()
     source.storageContents = StorageContents(
@@ -71,7 +71,7 @@ struct FailedSyncTests {
     fixture.storage.source = source
     _ = fixture.storage.restore()
     fixture.storage.activate(.default, at: "list")
-    disk.fail("-wal")
+    disk.setFailingSuffixes("-wal")
     fixture.storage.append(put)
     fixture.storage.commit()
     // Waits for the sync.
@@ -84,13 +84,13 @@ struct FailedSyncTests {
     let folder = try DataFolder()
     defer { folder.remove() }
     let disk = FailingDisk(folder)
-    let (fixture, source) = FailedSyncTests.failed(disk)
+    let (fixture, source) = FailedSyncTests.makeUnsyncedStorage(disk)
     let number = try FileManager.default.attributesOfItem(atPath: folder.file.path)[.systemFileNumber] as? Int
     #expect(source.retries == [0], "a retry is also scheduled for an idle app")
     fixture.storage.retry()
     #expect(fixture.codes == [CachePersistenceError.unsynced.rawValue])
     #expect(source.retries == [0, 0])
-    disk.fail()
+    disk.setFailingSuffixes()
     fixture.storage.retry()
     #expect(fixture.storage.load(.default, at: "list").node == .leaf(.int(5)))
     let new = try FileManager.default.attributesOfItem(atPath: folder.file.path)[.systemFileNumber] as? Int
@@ -110,13 +110,13 @@ struct FailedSyncTests {
     let folder = try DataFolder()
     defer { folder.remove() }
     let disk = FailingDisk(folder)
-    let (fixture, source) = FailedSyncTests.failed(disk)
-    disk.fail("-wal", ".new")
+    let (fixture, source) = FailedSyncTests.makeUnsyncedStorage(disk)
+    disk.setFailingSuffixes("-wal", ".new")
     fixture.storage.retry()
     for _ in 0..<3 { fixture.storage.retry() }
     #expect(source.retries == [0, 0, 1_000, 2_000, 4_000])
     #expect(fixture.codes == [CachePersistenceError.unsynced.rawValue])
-    disk.fail()
+    disk.setFailingSuffixes()
     fixture.storage.close()
     let reopened = StorageFixture(folder)
     #expect(reopened.storage.restore().map(\.id) == [3], "closing is one more attempt")
@@ -128,14 +128,16 @@ struct FailedSyncTests {
     let folder = try DataFolder()
     defer { folder.remove() }
     let disk = FailingDisk(folder)
-    let (fixture, source) = FailedSyncTests.failed(disk)
+    let (fixture, source) = FailedSyncTests.makeUnsyncedStorage(disk)
     fixture.storage.retry()
-    disk.fail()
-    disk.watch()
+    disk.setFailingSuffixes()
+    disk.copyFolderAtEachSync()
     fixture.storage.retry()
     let copies = disk.state.withLock { $0.copies }
     #expect(source.retries.count == 2)
-    #expect(copies.count == 4, "the new file, its name, the removal of the log, the final name")
+    #expect(
+      copies.count == 4,
+      "one each after the new file, its rename, the removal of the log and the final rename")
     fixture.storage.close()
     for (moment, copy) in copies.enumerated() {
       defer { copy.remove() }
@@ -157,9 +159,9 @@ struct FailedSyncTests {
     let folder = try DataFolder()
     defer { folder.remove() }
     let disk = FailingDisk(folder)
-    let (fixture, source) = FailedSyncTests.failed(disk)
+    let (fixture, source) = FailedSyncTests.makeUnsyncedStorage(disk)
     fixture.storage.retry()
-    disk.fail()
+    disk.setFailingSuffixes()
     let codes = Guarded<[[Int]]>([])
     disk.state.withLock { state in
       state.observer = {

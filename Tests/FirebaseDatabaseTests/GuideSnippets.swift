@@ -193,7 +193,7 @@ class CommentsController {
         self.comments.remove(at: index)
         self.deleteRows(at: [[self.kSectionComments, index]])
       })
-    // Named in the event table, without a snippet
+    // The guide lists these events in a table, but has no code for them.
     commentsRef.observe(.childChanged, with: { (snapshot) -> Void in print("changed", snapshot.key) })
     commentsRef.observe(.childMoved, with: { (snapshot) -> Void in print("moved", snapshot.key) })
   }
@@ -218,7 +218,7 @@ class CommentsController {
     return [myTopPostsQuery, postsByMostPopular, recentPostsQuery]
   }
 
-  // Named in the method tables, without a snippet
+  // The guide lists these methods in tables, but has no code for them.
   func namedInTables() -> [DatabaseQuery] {
     let posts = ref.child("posts")
     return [

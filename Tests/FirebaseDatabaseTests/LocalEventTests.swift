@@ -213,7 +213,7 @@ struct LocalEventTests {
     #expect(
       await counts() == [1, 1], "the server ended the listen, so the next transaction starts a new one")
     ref.put(0)
-    await client.settle()
+    await client.waitForRequests()
     #expect(await counts() == [0, 0], "the write has cancelled all transactions")
     await client.close()
   }

@@ -42,8 +42,8 @@ private struct RelayedNetwork {
   /// connection in order.
   ///
   /// - Parameter afterBackoff: whether to wait for the back-off before the next attempt. The back-off grows
-  ///   with every disconnection, because these connections are too short to count as healthy. Otherwise the
-  ///   client goes online, which connects immediately.
+  ///   with every disconnection, because these connections are too short to count as healthy. If false, the
+  ///   client goes offline and online again, which connects immediately.
   func reconnect(afterBackoff: Bool = false) async throws {
     relay.accept()
     if !afterBackoff {

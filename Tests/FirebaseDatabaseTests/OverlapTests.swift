@@ -55,16 +55,16 @@ private final class EventReplay: Sendable {
 
 extension EventReplay.State {
   fileprivate mutating func apply(_ type: DataEventType, _ key: String, _ value: String) {
-    let known = children[key]
+    let current = children[key]
     switch type {
     case .childAdded:
-      if known != nil { violations.append("\(key) was added twice") }
+      if current != nil { violations.append("\(key) was added twice") }
       children[key] = value
     case .childRemoved:
-      if known == nil { violations.append("\(key) was removed without being there") }
+      if current == nil { violations.append("\(key) was removed without being there") }
       children[key] = nil
     case .childChanged, .childMoved:
-      if known == nil { violations.append("\(key) changed without being there") }
+      if current == nil { violations.append("\(key) changed without being there") }
       if type == .childChanged { children[key] = value }
     case .value: break
     }

@@ -42,7 +42,7 @@ extension Client {
   }
 
   /// Waits until the core has handled all earlier requests.
-  func settle() async {
+  func waitForRequests() async {
     await withCheckedContinuation { continuation in
       ref.repository.enqueue { _ in continuation.resume() }
     }
@@ -51,11 +51,11 @@ extension Client {
     }
   }
 
-  /// Copies the data directory between two steps of the core. The copy is what a kill at this time would
-  /// leave.
+  /// Copies the data directory between two steps of the core. The copy contains the files that remain after a
+  /// kill at this time.
   func copyData(from folder: DataFolder) async throws -> DataFolder {
     let copy = try DataFolder()
-    await settle()
+    await waitForRequests()
     await withCheckedContinuation { continuation in
       Repository.queue.async {
         try? FileManager.default.removeItem(at: copy.url)

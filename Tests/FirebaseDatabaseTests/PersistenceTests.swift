@@ -46,7 +46,7 @@ struct PersistenceTests {
 
     let third = try Client.persistent(in: copy, port: server.port, namespace: namespace)
     third.database.goOffline()
-    await third.settle()
+    await third.waitForRequests()
     let rest = await third.pendingWriteCount()
     #expect(rest == 0, "acknowledged writes are not sent again")
     await third.close()
@@ -67,7 +67,7 @@ struct PersistenceTests {
     first.ref.child("count").put(ServerValue.increment(5))
     first.ref.child("at").put(ServerValue.timestamp())
     _ = try await seen.first { $0 == "15" }
-    await first.settle()
+    await first.waitForRequests()
     await first.close()
     _ = try await other.ref.child("count").setValue(100)
     let before = Repository.milliseconds
@@ -107,7 +107,7 @@ struct PersistenceTests {
     let slid = top(first).recordValues()
     _ = try await other.ref.child("list/e").setValue(["rank": 0])
     _ = try await slid.first { $0 == #"{"b":{"rank":1},"e":{"rank":0}}"# }
-    await first.settle()
+    await first.waitForRequests()
     await first.close()
 
     let second = try Client.persistent(in: folder, port: server.port, namespace: namespace)
@@ -141,7 +141,7 @@ struct PersistenceTests {
     {
       $0 == #"{"d":4}"#
     }
-    await first.settle()
+    await first.waitForRequests()
     await first.close()
 
     let second = try Client.persistent(in: folder, port: server.port, namespace: namespace)
@@ -149,7 +149,7 @@ struct PersistenceTests {
     let events = second.ref.child("list").recordEvents()
     let expected = [RecordedEvent(.childAdded, "a", "1"), RecordedEvent(.childAdded, "d", "4", after: "a")]
     #expect(try await events.next(2) == expected)
-    await second.settle()
+    await second.waitForRequests()
     #expect(events.recorded.count == 2)
     await second.close()
     await server.stop([other])
@@ -163,7 +163,7 @@ struct PersistenceTests {
     let first = try Client.persistent(in: folder, port: server.port, namespace: namespace)
     _ = try await first.ref.child("notes/n1").setValue(["text": "hello", "done": false])
     _ = try await first.ref.child("notes/n1").updateChildValues(["done": true])
-    await first.settle()
+    await first.waitForRequests()
     await first.close()
 
     let second = try Client.persistent(in: folder, port: server.port, namespace: namespace)
@@ -186,12 +186,12 @@ struct PersistenceTests {
     _ = try await first.ref.child("known").setValue(ServerValue.increment(5))
     _ = try await first.ref.updateChildValues(["a": ["n": ServerValue.increment(1)], "b": 1])
     _ = try await first.ref.child("at").setValue(ServerValue.timestamp())
-    await first.settle()
+    await first.waitForRequests()
     await first.close()
 
     let second = try Client.persistent(in: folder, port: server.port, namespace: namespace)
     second.database.goOffline()
-    await second.settle()
+    await second.waitForRequests()
     let stored = await withCheckedContinuation { continuation in
       second.ref.repository.enqueue { repository in
         let paths: [Path] = ["count", "known", "a", "b", "at"]
@@ -235,7 +235,7 @@ struct PersistenceTests {
     await first.close()
     let second = try Client.persistent(in: copy, port: server.port, namespace: namespace)
     second.database.goOffline()
-    await second.settle()
+    await second.waitForRequests()
     #expect(await second.pendingWriteCount() == 0)
     #expect(try await second.ref.child("a").recordValues().next() == "1", "the accepted value is stored")
     await second.close()
@@ -254,7 +254,7 @@ struct PersistenceTests {
     _ = try await first.ref.child("n").onDisconnectSetValue(ServerValue.increment(5))
     _ = try await other.ref.child("n").setValue(100)
     first.database.goOffline()
-    await first.settle()
+    await first.waitForRequests()
     let stored = await withCheckedContinuation { continuation in
       first.ref.repository.enqueue { continuation.resume(returning: $0.storage.load(.default, at: "n").node) }
     }
@@ -276,11 +276,11 @@ struct PersistenceTests {
     _ = try await list.recordValues().first { $0 == #"{"a":1,"b":2,"c":3}"# }
     list.removeObserver(withHandle: handle)
     list.removeAllObservers()
-    await first.settle()
+    await first.waitForRequests()
     _ = try await other.ref.child("list/b").removeValue()
     let window = { (client: Client) in client.ref.child("list").queryOrderedByKey().queryLimited(toLast: 2) }
     _ = try await window(first).recordValues().first { $0 == #"{"a":1,"c":3}"# }
-    await first.settle()
+    await first.waitForRequests()
     await first.close()
 
     let second = try Client.persistent(in: folder, port: server.port, namespace: namespace)
@@ -299,7 +299,7 @@ struct PersistenceTests {
     _ = try await first.ref.child("a").setValue(["b": 1, "c": 2, "d": 3])
     let query = first.ref.child("a").queryOrderedByKey().queryLimited(toLast: 2)
     #expect(canonicalJSON(try await query.getData().value) == #"{"c":2,"d":3}"#)
-    await first.settle()
+    await first.waitForRequests()
     await first.close()
 
     let second = try Client.persistent(in: folder, port: server.port, namespace: namespace)
@@ -323,7 +323,7 @@ struct PersistenceTests {
     _ = try await first.ref.child("list").recordValues().first { $0 == #"{"a":1,"b":2,"c":3}"# }
     let window = first.ref.child("list").queryLimited(toLast: 1)
     _ = try await window.recordValues().next()
-    await first.settle()
+    await first.waitForRequests()
     await first.close()
     _ = try await other.ref.child("list/b").removeValue()
 
@@ -331,7 +331,7 @@ struct PersistenceTests {
     let values = second.ref.child("list").recordValues()
     #expect(try await values.next() == #"{"a":1,"b":2,"c":3}"#)
     #expect(try await values.next() == #"{"a":1,"c":3}"#)
-    await second.settle()
+    await second.waitForRequests()
     await second.close()
     let third = try Client.persistent(in: folder, port: server.port, namespace: namespace)
     third.database.goOffline()
@@ -347,14 +347,14 @@ struct PersistenceTests {
     let first = try Client.persistent(in: folder, namespace: namespace)
     first.database.goOffline()
     first.ref.child("a").put(1)
-    await first.settle()
+    await first.waitForRequests()
     #expect(await first.pendingWriteCount() == 1)
     first.database.purgeOutstandingWrites()
-    await first.settle()
+    await first.waitForRequests()
     await first.close()
     let second = try Client.persistent(in: folder, namespace: namespace)
     second.database.goOffline()
-    await second.settle()
+    await second.waitForRequests()
     #expect(await second.pendingWriteCount() == 0)
     await second.close()
   }
@@ -395,7 +395,7 @@ struct PersistenceTests {
     let client = try Client.persistent(in: folder, namespace: namespace)
     client.database.goOffline()
     client.ref.child("a").put(1)
-    await client.settle()
+    await client.waitForRequests()
     let file = folder.url.appendingPathComponent(
       "firebase/1%3A1%3Aios%3Aab/persistent.database/127.0.0.1_9_\(namespace).sqlite")
     for suffix in ["", "-wal"] {

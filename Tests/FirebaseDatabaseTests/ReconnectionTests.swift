@@ -94,10 +94,10 @@ struct ReconnectionTests {
       defer { close(sender) }
       var receiver = Address()
       var size = socklen_t(MemoryLayout<Address>.size)
-      let isKnown = withUnsafeMutableBytes(of: &receiver) {
+      let hasAddress = withUnsafeMutableBytes(of: &receiver) {
         getsockname(descriptor, $0.baseAddress?.assumingMemoryBound(to: sockaddr.self), &size) == 0
       }
-      guard isKnown else { return false }
+      guard hasAddress else { return false }
       receiver.groups = 0
       let message: [UInt32] = [16, UInt32(type), 0, 0]
       return message.withUnsafeBytes { bytes in

@@ -58,7 +58,7 @@ struct StressTests {
     _ = try await values.first { $0 == 500 }
     #expect(held != nil)
     query.removeObserver(withHandle: handle)
-    await client.settle()
+    await client.waitForRequests()
     #expect(held == nil)
     let rest = await withCheckedContinuation { continuation in
       client.ref.repository.enqueue { repository in

@@ -71,16 +71,16 @@ func within<T: Sendable>(
       }
       first?.resume(with: outcome)
     }
-    let running = Task {
+    let workTask = Task {
       do { finish(.success(try await work())) } catch { finish(.failure(error)) }
     }
     let timer = Task {
       try await Task.sleep(for: .seconds(seconds))
       finish(.failure(DeadlineExceeded(description: "\(description) did not finish within \(seconds) s")))
-      running.cancel()
+      workTask.cancel()
     }
     Task {
-      await running.value
+      await workTask.value
       timer.cancel()
     }
   }

@@ -112,16 +112,16 @@ struct SyncPointRunner {
       }
       return tree.remove(registration, at: path, query: try query(step["params"]))
     case "serverUpdate":
-      return tree.applyServerOverwrite(at: path, node(step["data"]), tag: tag)
+      return tree.applyServerOverwrite(at: path, parseNode(step["data"]), tag: tag)
     case "serverMerge":
-      return tree.applyServerMerge(at: path, merge(step["data"]), tag: tag)
+      return tree.applyServerMerge(at: path, parseMerge(step["data"]), tag: tag)
     case "set":
       defer { nextWrite += 1 }
       return tree.applyUserOverwrite(
-        at: path, node(step["data"]), id: nextWrite, isVisible: step["visible"]?.bool ?? true)
+        at: path, parseNode(step["data"]), id: nextWrite, isVisible: step["visible"]?.bool ?? true)
     case "update":
       defer { nextWrite += 1 }
-      return tree.applyUserMerge(at: path, merge(step["data"]), id: nextWrite)
+      return tree.applyUserMerge(at: path, parseMerge(step["data"]), id: nextWrite)
     case "ackUserWrite":
       let id = Int(step["writeId"]?.int ?? -1)
       return tree.acknowledgeWrite(id, isRevert: step["revert"]?.bool ?? false)
@@ -172,7 +172,7 @@ struct SyncPointRunner {
 
   private func bound(_ value: JSONValue) -> QuerySpec.Bound {
     QuerySpec.Bound(
-      node(value["index"]).leafValue, key: value["name"]?.string.map { ChildKey(bound: $0) })
+      parseNode(value["index"]).leafValue, key: value["name"]?.string.map { ChildKey(bound: $0) })
   }
 
   private func compare(_ expected: [ExpectedEvent], _ actual: [ExpectedEvent], isExact: Bool) -> String? {
@@ -183,10 +183,10 @@ struct SyncPointRunner {
     var index = 0
     while index < expected.count {
       let group = expected[index...].prefix { $0.path == expected[index].path }
-      let here = rest.prefix(group.count)
-      guard here.allSatisfy({ $0.path == expected[index].path }),
-        Set(here.map(\.description)) == Set(group.map(\.description)),
-        here.map(\.description).sorted() == group.map(\.description).sorted()
+      let actualGroup = rest.prefix(group.count)
+      guard actualGroup.allSatisfy({ $0.path == expected[index].path }),
+        Set(actualGroup.map(\.description)) == Set(group.map(\.description)),
+        actualGroup.map(\.description).sorted() == group.map(\.description).sorted()
       else { return "expected \(expected), got \(actual)" }
       rest = rest.dropFirst(group.count)
       index += group.count
@@ -213,7 +213,7 @@ struct ExpectedEvent: Equatable, CustomStringConvertible {
     path = base.appending(Path(json["path"]?.string ?? ""))
     name = type == "value" ? nil : json["name"]?.string
     previous = type == "value" || type == "child_removed" ? nil : json["prevName"]?.string
-    data = node(json["data"])
+    data = parseNode(json["data"])
   }
 
   init(_ event: DataEvent) {
@@ -243,7 +243,7 @@ struct ExpectedEvent: Equatable, CustomStringConvertible {
 }
 
 /// Parses a value in the vectors' export format.
-func node(_ json: JSONValue?) -> Node {
+func parseNode(_ json: JSONValue?) -> Node {
   switch json {
   case nil, .null?: return .empty
   case .bool(let value)?: return .leaf(.bool(value))
@@ -251,16 +251,16 @@ func node(_ json: JSONValue?) -> Node {
   case .double(let value)?: return .leaf(.double(value))
   case .string(let value)?: return .leaf(.string(value))
   case .array(let values)?:
-    return .object(values.enumerated().map { (ChildKey("\($0.offset)"), node($0.element)) })
+    return .object(values.enumerated().map { (ChildKey("\($0.offset)"), parseNode($0.element)) })
   case .object(let object)?:
-    let priority = object[".priority"].flatMap { node($0).leafValue }.flatMap { try? Priority($0) }
-    if let value = object[".value"] { return node(value).with(priority: priority) }
+    let priority = object[".priority"].flatMap { parseNode($0).leafValue }.flatMap { try? Priority($0) }
+    if let value = object[".value"] { return parseNode(value).with(priority: priority) }
     return .object(
-      object.members.filter { !$0.key.hasPrefix(".") }.map { (ChildKey($0.key), node($0.value)) },
+      object.members.filter { !$0.key.hasPrefix(".") }.map { (ChildKey($0.key), parseNode($0.value)) },
       priority: priority)
   }
 }
 
-func merge(_ json: JSONValue?) -> [(Path, Node)] {
-  json?.object?.members.map { (Path($0.key), node($0.value)) } ?? []
+func parseMerge(_ json: JSONValue?) -> [(Path, Node)] {
+  json?.object?.members.map { (Path($0.key), parseNode($0.value)) } ?? []
 }

@@ -34,10 +34,10 @@ private final class ListedTokens: TokenProvider {
 
 /// A token provider whose requests the test answers.
 private final class DelayedTokens: TokenProvider {
-  typealias Answer = @Sendable (Result<String?, any Error>) -> Void
-  let requests = Recorder<Answer>()
+  typealias Completion = @Sendable (Result<String?, any Error>) -> Void
+  let requests = Recorder<Completion>()
 
-  func token(forcingRefresh: Bool, completion: @escaping Answer) { requests.record(completion) }
+  func token(forcingRefresh: Bool, completion: @escaping Completion) { requests.record(completion) }
 }
 
 /// Records the bytes that a client sends.
@@ -188,13 +188,16 @@ struct TokenTests {
     var actions = connection.takeActions()
     #expect(actions.contains { if case .retry = $0 { true } else { false } })
     #expect(!actions.contains { if case .open = $0 { true } else { false } })
-    var (open, generation, _) = try connectionAfterHello(auth: nil, appCheck: "old")
-    open.received(.push(.appCheckRevoked(.init(.expiredToken, "x"))), on: generation, at: 0)
-    actions = open.takeActions()
+    var (connectionWithAppCheck, generation, _) = try connectionAfterHello(auth: nil, appCheck: "old")
+    connectionWithAppCheck.received(.push(.appCheckRevoked(.init(.expiredToken, "x"))), on: generation, at: 0)
+    actions = connectionWithAppCheck.takeActions()
     #expect(actions.contains { if case .refreshAppCheck = $0 { true } else { false } })
-    open.appCheckChanged("new")
-    #expect(sent(open.takeActions()) == [#"{"t":"d","d":{"r":4,"a":"appcheck","b":{"token":"new"}}}"#])
-    #expect(open.isConnected)
+    connectionWithAppCheck.appCheckChanged("new")
+    #expect(
+      sent(connectionWithAppCheck.takeActions()) == [
+        #"{"t":"d","d":{"r":4,"a":"appcheck","b":{"token":"new"}}}"#
+      ])
+    #expect(connectionWithAppCheck.isConnected)
   }
 
   @Test("the request that opens the WebSocket contains the App Check token as a header")

@@ -1,5 +1,5 @@
-// Tests the write tree against a model that applies every pending write again after each change. Tests its
-// costs by counting steps.
+// Tests the write tree against a model that applies every pending write again after each change. Also tests the
+// cost of changes by counting steps.
 
 import FirebaseCore
 import RealtimeModel

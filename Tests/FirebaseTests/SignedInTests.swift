@@ -121,7 +121,7 @@ private struct RulesFixture {
     await fixture.close()
   }
 
-  @Test("after a restart the first calls carry the token of the stored user")
+  @Test("after a restart, the first calls contain the token of the stored user")
   func restart() async throws {
     let fixture = try await RulesFixture()
     try await fixture.auth.signIn(withCustomToken: #"{"uid":"lea"}"#)
@@ -142,7 +142,7 @@ private struct RulesFixture {
     await fixture.server.stop()
   }
 
-  @Test("after a refresh, rules see the claims of the new token")
+  @Test("after a refresh, rules receive the claims of the new token")
   func claims() async throws {
     let fixture = try await RulesFixture()
     let user = try await fixture.auth.signIn(withCustomToken: #"{"uid":"lea"}"#).user

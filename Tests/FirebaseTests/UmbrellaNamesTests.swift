@@ -1,5 +1,5 @@
-// Tests the exported names: the umbrella module exports every public name of the two databases, one on each
-// line.
+// Tests that the umbrella module exports every public name of the two databases. Each line of its sources has
+// one export.
 
 import Foundation
 import Testing

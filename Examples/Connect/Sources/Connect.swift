@@ -1,5 +1,5 @@
-// Signs in to a production server, and writes as the user to both databases: the program of docs/production.md. A test
-// compares the two, and runs this one.
+// Signs in to a production server, and writes as the user to both databases. docs/production.md contains this
+// program. A test checks that the code is the same, and runs it.
 //
 //   Connect AUTH_HOST:PORT FIRESTORE_HOST:PORT DATABASE_HOST:PORT
 
@@ -28,7 +28,7 @@ struct Connect {
     try await report(user.uid)
   }
 
-  /// Prints the documents of the user, and the errors of writes to those of another.
+  /// Prints the name that each database stores for the user, and whether it denies a write for another user.
   static func report(_ uid: String) async throws {
     let document = try await Firestore.firestore().document("users/\(uid)").getDocument()
     print("Firestore: \(document.get("name") as? String ?? "nothing")")

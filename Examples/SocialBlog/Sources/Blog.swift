@@ -75,8 +75,8 @@ struct Blog: Sendable {
     }
   }
 
-  /// Stars a post, or removes the star. A transaction counts the stars of several people who use this at the
-  /// same time.
+  /// Stars a post, or removes the star. The transaction keeps the count correct when several people star the
+  /// post at the same time.
   func toggleStar(of post: Post) async throws {
     let author = author
     try await root.child("posts").child(post.id).runTransactionBlock { data in
@@ -90,7 +90,7 @@ struct Blog: Sendable {
     }
   }
 
-  /// Shows this author as connected whenever the program is connected. The server removes the entry when the
+  /// Adds this author to the connected people after each connection. The server removes the entry when the
   /// connection is lost.
   func announcePresence() async throws {
     let entry = people.child(author)

@@ -76,7 +76,9 @@ struct SocialBlog {
     database.isPersistenceEnabled = true
     database.persistenceErrorHandler = { error in
       let isInUse = (error as NSError).code == CachePersistenceError.inUse.rawValue
-      Terminal.say(isInUse ? "Another program uses the cache; posts of this one end with it." : "\(error)")
+      Terminal.say(
+        isInUse ? "Another program uses the cache. Unsent posts are lost when this program ends." : "\(error)"
+      )
     }
     return database
   }

@@ -16,7 +16,7 @@ extension DocumentReference {
   /// - Returns: a future that completes when the server has accepted or rejected the write, not while offline.
   @discardableResult
   public func setData(_ documentData: [String: Any]) -> Future<Void, any Error> {
-    writing { setData(documentData, completion: $0) }
+    startingWrite { setData(documentData, completion: $0) }
   }
 
   /// Replaces the document, or merges the fields into it. The write starts with the call.
@@ -27,7 +27,7 @@ extension DocumentReference {
   /// - Returns: a future that completes when the server has accepted or rejected the write, not while offline.
   @discardableResult
   public func setData(_ documentData: [String: Any], merge: Bool) -> Future<Void, any Error> {
-    writing { setData(documentData, merge: merge, completion: $0) }
+    startingWrite { setData(documentData, merge: merge, completion: $0) }
   }
 
   /// Merges the named fields into the document. The write starts with the call.
@@ -39,7 +39,7 @@ extension DocumentReference {
   /// - Returns: a future that completes when the server has accepted or rejected the write, not while offline.
   @discardableResult
   public func setData(_ documentData: [String: Any], mergeFields: [Any]) -> Future<Void, any Error> {
-    writing { setData(documentData, mergeFields: mergeFields, completion: $0) }
+    startingWrite { setData(documentData, mergeFields: mergeFields, completion: $0) }
   }
 
   /// Encodes a value and replaces the document with it. The write starts with the call.
@@ -52,7 +52,7 @@ extension DocumentReference {
   public func setData<T: Encodable>(
     from value: T, encoder: Firestore.Encoder = Firestore.Encoder()
   ) -> Future<Void, any Error> {
-    writing { try setData(from: value, encoder: encoder, completion: $0) }
+    startingWrite { try setData(from: value, encoder: encoder, completion: $0) }
   }
 
   /// Encodes a value and replaces the document with it, or merges it into the document. The write starts with
@@ -67,7 +67,7 @@ extension DocumentReference {
   public func setData<T: Encodable>(
     from value: T, merge: Bool, encoder: Firestore.Encoder = Firestore.Encoder()
   ) -> Future<Void, any Error> {
-    writing { try setData(from: value, merge: merge, encoder: encoder, completion: $0) }
+    startingWrite { try setData(from: value, merge: merge, encoder: encoder, completion: $0) }
   }
 
   /// Encodes a value and merges its named fields into the document. The write starts with the call.
@@ -82,7 +82,7 @@ extension DocumentReference {
   public func setData<T: Encodable>(
     from value: T, mergeFields: [Any], encoder: Firestore.Encoder = Firestore.Encoder()
   ) -> Future<Void, any Error> {
-    writing { try setData(from: value, mergeFields: mergeFields, encoder: encoder, completion: $0) }
+    startingWrite { try setData(from: value, mergeFields: mergeFields, encoder: encoder, completion: $0) }
   }
 
   /// Changes fields of an existing document. The write starts with the call.
@@ -92,7 +92,7 @@ extension DocumentReference {
   ///   offline. It fails with `notFound` if the document does not exist.
   @discardableResult
   public func updateData(_ documentData: [String: Any]) -> Future<Void, any Error> {
-    writing { updateData(documentData, completion: $0) }
+    startingWrite { updateData(documentData, completion: $0) }
   }
 
   /// Deletes the document. The write starts with the call.
@@ -100,7 +100,7 @@ extension DocumentReference {
   /// - Returns: a future that completes when the server has accepted or rejected the write, not while offline.
   @discardableResult
   public func delete() -> Future<Void, any Error> {
-    writing { delete(completion: $0) }
+    startingWrite { delete(completion: $0) }
   }
 
   /// Reads the document. The read starts with the call.
@@ -129,7 +129,7 @@ extension DocumentReference {
   }
 
   /// Starts a write, and completes a future with its result.
-  private func writing(
+  private func startingWrite(
     _ write: (@escaping @Sendable ((any Error)?) -> Void) throws -> Void
   ) -> Future<Void, any Error> {
     .starting { completion in try write { completion.complete($0) } }

@@ -48,7 +48,7 @@ struct StructureDecoder: Swift.Decoder {
     .typeMismatch(type, context("Expected to decode \(type) but found \(kind) instead."))
   }
 
-  func absent(_ type: Any.Type) -> DecodingError {
+  func nullFound(_ type: Any.Type) -> DecodingError {
     .valueNotFound(type, context("Expected \(type) value but found null instead."))
   }
 
@@ -72,19 +72,19 @@ struct StructureDecoder: Swift.Decoder {
   }
 
   func bool() throws -> Bool {
-    if isNull { throw absent(Bool.self) }
+    if isNull { throw nullFound(Bool.self) }
     guard let number = value as? NSNumber, number.isBoolean else { throw mismatch(Bool.self) }
     return number.boolValue
   }
 
   func string() throws -> String {
-    if isNull { throw absent(String.self) }
+    if isNull { throw nullFound(String.self) }
     guard let string = value as? String else { throw mismatch(String.self) }
     return string
   }
 
   func integer<Integer: FixedWidthInteger>(_ type: Integer.Type) throws -> Integer {
-    if isNull { throw absent(type) }
+    if isNull { throw nullFound(type) }
     guard let number else { throw mismatch(type) }
     let exact: Integer? =
       number.holdsFloat
@@ -96,24 +96,24 @@ struct StructureDecoder: Swift.Decoder {
     return exact
   }
 
-  func double() throws -> Double { try nonConforming() ?? finite(Double.self).doubleValue }
+  func double() throws -> Double { try nonFiniteValue() ?? requiredNumber(Double.self).doubleValue }
 
   func float() throws -> Float {
-    if let special = try nonConforming() { return Float(special) }
-    let double = try finite(Float.self).doubleValue
+    if let special = try nonFiniteValue() { return Float(special) }
+    let double = try requiredNumber(Float.self).doubleValue
     guard abs(double) <= Double(Float.greatestFiniteMagnitude) || !double.isFinite else {
       throw DecodingError.dataCorrupted(context("Parsed JSON number \(double) does not fit in Float."))
     }
     return Float(double)
   }
 
-  private func finite(_ type: Any.Type) throws -> NSNumber {
-    if isNull { throw absent(type) }
+  private func requiredNumber(_ type: Any.Type) throws -> NSNumber {
+    if isNull { throw nullFound(type) }
     guard let number else { throw mismatch(type) }
     return number
   }
 
-  private func nonConforming() throws -> Double? {
+  private func nonFiniteValue() throws -> Double? {
     guard case .convertFromString(let positive, let negative, let nan) = options.float,
       let string = value as? String
     else { return nil }
@@ -144,7 +144,7 @@ struct StructureDecoder: Swift.Decoder {
   }
 
   private func date() throws -> Date {
-    if isNull { throw absent(Date.self) }
+    if isNull { throw nullFound(Date.self) }
     switch options.date {
     case .deferredToDate: return try Date(from: self)
     case .secondsSince1970: return Date(timeIntervalSince1970: try double())
@@ -165,7 +165,7 @@ struct StructureDecoder: Swift.Decoder {
   }
 
   private func data() throws -> Data {
-    if isNull { throw absent(Data.self) }
+    if isNull { throw nullFound(Data.self) }
     switch options.data {
     case .deferredToData: return try Data(from: self)
     case .blob where value is Data: return try cast(value)
@@ -188,7 +188,7 @@ struct StructureDecoder: Swift.Decoder {
 
   private func decimal() throws -> Decimal {
     if let decimal = value as? Decimal { return decimal }
-    return try finite(Decimal.self).decimalValue
+    return try requiredNumber(Decimal.self).decimalValue
   }
 }
 
@@ -199,7 +199,7 @@ private protocol StringKeyedDecodable {
 
 extension Dictionary: StringKeyedDecodable where Key == String, Value: Decodable {
   fileprivate static func entries(of decoder: StructureDecoder) throws -> Any {
-    if decoder.isNull { throw decoder.absent(Self.self) }
+    if decoder.isNull { throw decoder.nullFound(Self.self) }
     guard let map = decoder.value as? [String: Any] else { throw decoder.mismatch(Self.self) }
     var entries: [String: Value] = [:]
     for (key, value) in map {

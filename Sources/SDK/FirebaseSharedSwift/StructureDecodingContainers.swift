@@ -24,7 +24,7 @@ struct KeyedStructureDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
   var allKeys: [Key] { map.keys.compactMap { Key(stringValue: $0) } }
   func contains(_ key: Key) -> Bool { map[key.stringValue] != nil }
 
-  private func slot(_ key: any CodingKey) throws -> StructureDecoder {
+  private func decoder(for key: any CodingKey) throws -> StructureDecoder {
     guard let value = map[key.stringValue] else {
       throw DecodingError.keyNotFound(
         key, decoder.context("No value associated with key \(key.stringValue)."))
@@ -32,38 +32,38 @@ struct KeyedStructureDecoding<Key: CodingKey>: KeyedDecodingContainerProtocol {
     return decoder.nested(key, value)
   }
 
-  func decodeNil(forKey key: Key) throws -> Bool { try slot(key).isNull }
-  func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try slot(key).bool() }
-  func decode(_ type: String.Type, forKey key: Key) throws -> String { try slot(key).string() }
-  func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try slot(key).double() }
-  func decode(_ type: Float.Type, forKey key: Key) throws -> Float { try slot(key).float() }
-  func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try slot(key).integer(type) }
-  func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 { try slot(key).integer(type) }
-  func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 { try slot(key).integer(type) }
-  func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 { try slot(key).integer(type) }
-  func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try slot(key).integer(type) }
-  func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt { try slot(key).integer(type) }
-  func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 { try slot(key).integer(type) }
-  func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 { try slot(key).integer(type) }
-  func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 { try slot(key).integer(type) }
-  func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 { try slot(key).integer(type) }
+  func decodeNil(forKey key: Key) throws -> Bool { try decoder(for: key).isNull }
+  func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool { try decoder(for: key).bool() }
+  func decode(_ type: String.Type, forKey key: Key) throws -> String { try decoder(for: key).string() }
+  func decode(_ type: Double.Type, forKey key: Key) throws -> Double { try decoder(for: key).double() }
+  func decode(_ type: Float.Type, forKey key: Key) throws -> Float { try decoder(for: key).float() }
+  func decode(_ type: Int.Type, forKey key: Key) throws -> Int { try decoder(for: key).integer(type) }
+  func decode(_ type: Int8.Type, forKey key: Key) throws -> Int8 { try decoder(for: key).integer(type) }
+  func decode(_ type: Int16.Type, forKey key: Key) throws -> Int16 { try decoder(for: key).integer(type) }
+  func decode(_ type: Int32.Type, forKey key: Key) throws -> Int32 { try decoder(for: key).integer(type) }
+  func decode(_ type: Int64.Type, forKey key: Key) throws -> Int64 { try decoder(for: key).integer(type) }
+  func decode(_ type: UInt.Type, forKey key: Key) throws -> UInt { try decoder(for: key).integer(type) }
+  func decode(_ type: UInt8.Type, forKey key: Key) throws -> UInt8 { try decoder(for: key).integer(type) }
+  func decode(_ type: UInt16.Type, forKey key: Key) throws -> UInt16 { try decoder(for: key).integer(type) }
+  func decode(_ type: UInt32.Type, forKey key: Key) throws -> UInt32 { try decoder(for: key).integer(type) }
+  func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 { try decoder(for: key).integer(type) }
 
   func decode<T: Decodable>(_ type: T.Type, forKey key: Key) throws -> T {
     if type is any StructureCodingUncodedUnkeyed.Type {
       // The value does not come from the fields, so its key may be missing.
       return try decoder.nested(key, NSNull()).decode(type)
     }
-    return try slot(key).decode(type)
+    return try decoder(for: key).decode(type)
   }
 
   func nestedContainer<NestedKey: CodingKey>(
     keyedBy type: NestedKey.Type, forKey key: Key
   ) throws -> KeyedDecodingContainer<NestedKey> {
-    try slot(key).container(keyedBy: type)
+    try decoder(for: key).container(keyedBy: type)
   }
 
   func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
-    try slot(key).unkeyedContainer()
+    try decoder(for: key).unkeyedContainer()
   }
 
   func superDecoder() throws -> any Swift.Decoder {

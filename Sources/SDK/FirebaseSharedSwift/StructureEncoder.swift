@@ -38,6 +38,7 @@ final class StructureNode {
     content = .list([])
   }
 
+  /// Makes a child for a key. It replaces an earlier child. A node that is not a map does not keep it.
   func child(_ key: String) -> StructureNode {
     let node = StructureNode()
     if case .map(var entries) = content {
@@ -205,7 +206,7 @@ struct StructureKey: CodingKey {
   static let superKey = StructureKey("super")
 }
 
-/// ISO 8601 in the internet date and time format, for the strategies `iso8601`.
+/// The internet date and time format of ISO 8601, for the `iso8601` strategies.
 enum InternetDate {
   static func string(from date: Date) -> String { ISO8601DateFormatter().string(from: date) }
   static func date(from string: String) -> Date? { ISO8601DateFormatter().date(from: string) }

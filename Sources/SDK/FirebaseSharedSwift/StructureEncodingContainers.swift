@@ -6,7 +6,7 @@ struct KeyedStructureEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
   let encoder: StructureEncoder
   var codingPath: [any CodingKey] { encoder.codingPath }
 
-  private func name(_ key: any CodingKey) -> String {
+  private func fieldName(_ key: any CodingKey) -> String {
     switch encoder.options.key {
     case .useDefaultKeys: key.stringValue
     case .convertToSnakeCase: SnakeCase.snake(key.stringValue)
@@ -14,44 +14,44 @@ struct KeyedStructureEncoding<Key: CodingKey>: KeyedEncodingContainerProtocol {
     }
   }
 
-  private func slot(_ key: any CodingKey) -> StructureEncoder {
-    encoder.nested(key, in: encoder.node.child(name(key)))
+  private func encoder(for key: any CodingKey) -> StructureEncoder {
+    encoder.nested(key, in: encoder.node.child(fieldName(key)))
   }
 
-  func encodeNil(forKey key: Key) throws { slot(key).node.set(NSNull()) }
-  func encode(_ value: Bool, forKey key: Key) throws { slot(key).node.set(NSNumber(value: value)) }
-  func encode(_ value: String, forKey key: Key) throws { slot(key).node.set(value) }
-  func encode(_ value: Double, forKey key: Key) throws { try slot(key).encode(float: value) }
-  func encode(_ value: Float, forKey key: Key) throws { try slot(key).encode(float: Double(value)) }
-  func encode(_ value: Int, forKey key: Key) throws { slot(key).encode(integer: value) }
-  func encode(_ value: Int8, forKey key: Key) throws { slot(key).encode(integer: value) }
-  func encode(_ value: Int16, forKey key: Key) throws { slot(key).encode(integer: value) }
-  func encode(_ value: Int32, forKey key: Key) throws { slot(key).encode(integer: value) }
-  func encode(_ value: Int64, forKey key: Key) throws { slot(key).encode(integer: value) }
-  func encode(_ value: UInt, forKey key: Key) throws { slot(key).encode(integer: value) }
-  func encode(_ value: UInt8, forKey key: Key) throws { slot(key).encode(integer: value) }
-  func encode(_ value: UInt16, forKey key: Key) throws { slot(key).encode(integer: value) }
-  func encode(_ value: UInt32, forKey key: Key) throws { slot(key).encode(integer: value) }
-  func encode(_ value: UInt64, forKey key: Key) throws { slot(key).encode(integer: value) }
+  func encodeNil(forKey key: Key) throws { encoder(for: key).node.set(NSNull()) }
+  func encode(_ value: Bool, forKey key: Key) throws { encoder(for: key).node.set(NSNumber(value: value)) }
+  func encode(_ value: String, forKey key: Key) throws { encoder(for: key).node.set(value) }
+  func encode(_ value: Double, forKey key: Key) throws { try encoder(for: key).encode(float: value) }
+  func encode(_ value: Float, forKey key: Key) throws { try encoder(for: key).encode(float: Double(value)) }
+  func encode(_ value: Int, forKey key: Key) throws { encoder(for: key).encode(integer: value) }
+  func encode(_ value: Int8, forKey key: Key) throws { encoder(for: key).encode(integer: value) }
+  func encode(_ value: Int16, forKey key: Key) throws { encoder(for: key).encode(integer: value) }
+  func encode(_ value: Int32, forKey key: Key) throws { encoder(for: key).encode(integer: value) }
+  func encode(_ value: Int64, forKey key: Key) throws { encoder(for: key).encode(integer: value) }
+  func encode(_ value: UInt, forKey key: Key) throws { encoder(for: key).encode(integer: value) }
+  func encode(_ value: UInt8, forKey key: Key) throws { encoder(for: key).encode(integer: value) }
+  func encode(_ value: UInt16, forKey key: Key) throws { encoder(for: key).encode(integer: value) }
+  func encode(_ value: UInt32, forKey key: Key) throws { encoder(for: key).encode(integer: value) }
+  func encode(_ value: UInt64, forKey key: Key) throws { encoder(for: key).encode(integer: value) }
 
   func encode<T: Encodable>(_ value: T, forKey key: Key) throws {
     if value is any StructureCodingUncodedUnkeyed { return }
-    try slot(key).encode(value)
+    try encoder(for: key).encode(value)
   }
 
   func nestedContainer<NestedKey: CodingKey>(
     keyedBy keyType: NestedKey.Type, forKey key: Key
   ) -> KeyedEncodingContainer<NestedKey> {
-    let node = encoder.node.existingOrNewChild(name(key))
+    let node = encoder.node.existingOrNewChild(fieldName(key))
     return encoder.nested(key, in: node).container(keyedBy: keyType)
   }
 
   func nestedUnkeyedContainer(forKey key: Key) -> any UnkeyedEncodingContainer {
-    encoder.nested(key, in: encoder.node.existingOrNewChild(name(key))).unkeyedContainer()
+    encoder.nested(key, in: encoder.node.existingOrNewChild(fieldName(key))).unkeyedContainer()
   }
 
-  func superEncoder() -> any Swift.Encoder { slot(StructureKey.superKey) }
-  func superEncoder(forKey key: Key) -> any Swift.Encoder { slot(key) }
+  func superEncoder() -> any Swift.Encoder { encoder(for: StructureKey.superKey) }
+  func superEncoder(forKey key: Key) -> any Swift.Encoder { encoder(for: key) }
 }
 
 struct UnkeyedStructureEncoding: UnkeyedEncodingContainer {
@@ -59,36 +59,36 @@ struct UnkeyedStructureEncoding: UnkeyedEncodingContainer {
   var codingPath: [any CodingKey] { encoder.codingPath }
   var count: Int { encoder.node.count }
 
-  private func slot() -> StructureEncoder {
+  private func nextElement() -> StructureEncoder {
     let key = StructureKey(index: count)
     return encoder.nested(key, in: encoder.node.append())
   }
 
-  func encodeNil() throws { slot().node.set(NSNull()) }
-  func encode(_ value: Bool) throws { slot().node.set(NSNumber(value: value)) }
-  func encode(_ value: String) throws { slot().node.set(value) }
-  func encode(_ value: Double) throws { try slot().encode(float: value) }
-  func encode(_ value: Float) throws { try slot().encode(float: Double(value)) }
-  func encode(_ value: Int) throws { slot().encode(integer: value) }
-  func encode(_ value: Int8) throws { slot().encode(integer: value) }
-  func encode(_ value: Int16) throws { slot().encode(integer: value) }
-  func encode(_ value: Int32) throws { slot().encode(integer: value) }
-  func encode(_ value: Int64) throws { slot().encode(integer: value) }
-  func encode(_ value: UInt) throws { slot().encode(integer: value) }
-  func encode(_ value: UInt8) throws { slot().encode(integer: value) }
-  func encode(_ value: UInt16) throws { slot().encode(integer: value) }
-  func encode(_ value: UInt32) throws { slot().encode(integer: value) }
-  func encode(_ value: UInt64) throws { slot().encode(integer: value) }
-  func encode<T: Encodable>(_ value: T) throws { try slot().encode(value) }
+  func encodeNil() throws { nextElement().node.set(NSNull()) }
+  func encode(_ value: Bool) throws { nextElement().node.set(NSNumber(value: value)) }
+  func encode(_ value: String) throws { nextElement().node.set(value) }
+  func encode(_ value: Double) throws { try nextElement().encode(float: value) }
+  func encode(_ value: Float) throws { try nextElement().encode(float: Double(value)) }
+  func encode(_ value: Int) throws { nextElement().encode(integer: value) }
+  func encode(_ value: Int8) throws { nextElement().encode(integer: value) }
+  func encode(_ value: Int16) throws { nextElement().encode(integer: value) }
+  func encode(_ value: Int32) throws { nextElement().encode(integer: value) }
+  func encode(_ value: Int64) throws { nextElement().encode(integer: value) }
+  func encode(_ value: UInt) throws { nextElement().encode(integer: value) }
+  func encode(_ value: UInt8) throws { nextElement().encode(integer: value) }
+  func encode(_ value: UInt16) throws { nextElement().encode(integer: value) }
+  func encode(_ value: UInt32) throws { nextElement().encode(integer: value) }
+  func encode(_ value: UInt64) throws { nextElement().encode(integer: value) }
+  func encode<T: Encodable>(_ value: T) throws { try nextElement().encode(value) }
 
   func nestedContainer<NestedKey: CodingKey>(
     keyedBy keyType: NestedKey.Type
   ) -> KeyedEncodingContainer<NestedKey> {
-    slot().container(keyedBy: keyType)
+    nextElement().container(keyedBy: keyType)
   }
 
-  func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { slot().unkeyedContainer() }
-  func superEncoder() -> any Swift.Encoder { slot() }
+  func nestedUnkeyedContainer() -> any UnkeyedEncodingContainer { nextElement().unkeyedContainer() }
+  func superEncoder() -> any Swift.Encoder { nextElement() }
 }
 
 struct SingleStructureEncoding: SingleValueEncodingContainer {

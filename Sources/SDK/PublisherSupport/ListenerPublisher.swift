@@ -44,7 +44,7 @@ package struct ListenerPublisher<Output, Failure: Error>: Publisher {
   }
 }
 
-/// Queued events for a subscriber of any type.
+/// A subscription without the type of its subscriber, so that a closure of a queue can retain it.
 private protocol WaitingEvents: Sendable {
   func deliver()
 }

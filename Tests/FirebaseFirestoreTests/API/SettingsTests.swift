@@ -47,24 +47,24 @@ private final class ForeignSettings: NSObject, MemoryGarbageCollectorSettings {}
     let foreign = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       _ = MemoryCacheSettings(garbageCollectorSettings: ForeignSettings())
     }
-    #expect(text(foreign).contains("MemoryEagerGCSetting or MemoryLRUGCSettings"))
+    #expect(standardError(foreign).contains("MemoryEagerGCSetting or MemoryLRUGCSettings"))
     let size = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       let settings = FirestoreSettings()
       settings.cacheSettings = MemoryCacheSettings()
       settings.cacheSizeBytes = 2 << 20
       TestClient.make(port: SettingsTests.unreachablePort).settings = settings
     }
-    #expect(text(size).contains("cacheSizeBytes"))
+    #expect(standardError(size).contains("cacheSizeBytes"))
     let persistence = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
       let settings = FirestoreSettings()
       settings.isPersistenceEnabled = false
       settings.cacheSettings = PersistentCacheSettings()
       TestClient.make(port: SettingsTests.unreachablePort).settings = settings
     }
-    #expect(text(persistence).contains("isPersistenceEnabled"))
+    #expect(standardError(persistence).contains("isPersistenceEnabled"))
   }
 
-  private func text(_ result: ExitTest.Result?) -> String {
+  private func standardError(_ result: ExitTest.Result?) -> String {
     String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
   }
 }

@@ -18,7 +18,7 @@ struct BundleFile {
   var id = "bundle"
   var createTime: TimeInterval = 1_000_000
   var elements: [JSON] = []
-  var documents = 0
+  var documentCount = 0
 
   func time(_ seconds: TimeInterval) -> Any {
     let whole = Int(seconds.rounded(.down))
@@ -34,7 +34,7 @@ struct BundleFile {
   func name(_ path: String) -> String { "\(database)/documents/\(path)" }
 
   mutating func add(_ path: String, _ fields: JSON?, at seconds: TimeInterval, queries: [String] = []) {
-    documents += 1
+    documentCount += 1
     var metadata: JSON = ["name": name(path), "readTime": time(seconds), "queries": queries]
     if fields != nil { metadata["exists"] = true }
     elements.append(["documentMetadata": metadata])
@@ -63,7 +63,7 @@ struct BundleFile {
   var data: Data {
     let body = elements.reduce(Data()) { $0 + BundleFile.bytes($1) }
     let metadata: JSON = [
-      "id": id, "version": 1, "createTime": time(createTime), "totalDocuments": documents,
+      "id": id, "version": 1, "createTime": time(createTime), "totalDocuments": documentCount,
       "totalBytes": dialect == .plain ? body.count as Any : "\(body.count)",
     ]
     return BundleFile.bytes(["metadata": metadata]) + body

@@ -162,7 +162,7 @@ import Testing
       (BundleFile.bytes(["document": [String: Any]()]), .dataLoss, "missing"),
       (
         file {
-          $0.add("books/a", nil, at: 1); $0.documents = 5
+          $0.add("books/a", nil, at: 1); $0.documentCount = 5
         }, .invalidArgument, "1 documents"
       ),
       (

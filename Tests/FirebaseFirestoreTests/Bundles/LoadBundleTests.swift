@@ -4,7 +4,7 @@ import FirebaseFirestore
 import Foundation
 import Testing
 
-private struct Step: Equatable, Sendable {
+private struct ReportedProgress: Equatable, Sendable {
   let state: LoadBundleTaskState
   let documents: Int
   let total: Int
@@ -28,7 +28,7 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
 }
 
 @Suite("Loading bundles", .timeLimit(.minutes(10))) struct LoadBundleTests {
-  private func offline() async throws -> Firestore {
+  private func makeOfflineClient() async throws -> Firestore {
     let client = TestClient.make(port: 1)
     try await deadline { try await client.disableNetwork() }
     return client
@@ -44,15 +44,15 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
 
   @Test("loading a bundle fills the cache and registers its named queries")
   func fillsCache() async throws {
-    let client = try await offline()
-    let steps = Recorder<Step>()
-    let ends = Recorder<Step>()
+    let client = try await makeOfflineClient()
+    let steps = Recorder<ReportedProgress>()
+    let ends = Recorder<ReportedProgress>()
     suspendingCallbacks(client) {
       let task = client.loadBundle(books()) { progress, error in
         #expect(error == nil)
-        if let progress { ends.add(Step(progress)) }
+        if let progress { ends.add(ReportedProgress(progress)) }
       }
-      task.addObserver { steps.add(Step($0)) }
+      task.addObserver { steps.add(ReportedProgress($0)) }
     }
     let last = try await ends.first { _ in true }
     #expect(last.state == .success && last.documents == 3 && last.total == 3)
@@ -72,7 +72,7 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
   func olderBundle()
     async throws
   {
-    let client = try await offline()
+    let client = try await makeOfflineClient()
     let first = try await deadline { try await client.loadBundle(books()) }
     #expect(first.state == .success && first.documentsLoaded == 3 && first.bytesLoaded == first.totalBytes)
     let older = books {
@@ -86,7 +86,7 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
     let newer = books {
       $0.createTime += 1
       $0.add("books/b1", ["n": ["integerValue": "9"]], at: 30)
-      $0.documents = 3
+      $0.documentCount = 3
     }
     _ = try await deadline { try await client.loadBundle(newer) }
     let read = try await deadline { try await client.document("books/b1").getDocument(source: .cache) }
@@ -95,16 +95,16 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
 
   @Test("a corrupt bundle fails after its progress and changes nothing")
   func corruptBundle() async throws {
-    let client = try await offline()
-    let received = Recorder<Step>()
+    let client = try await makeOfflineClient()
+    let received = Recorder<ReportedProgress>()
     let failures = Recorder<Int>()
     let data = books()
     suspendingCallbacks(client) {
       let task = client.loadBundle(Data(data.dropLast(3))) { progress, error in
-        if let progress { received.add(Step(progress)) }
+        if let progress { received.add(ReportedProgress(progress)) }
         failures.add((error as? FirestoreErrorCode)?.errorCode ?? -1)
       }
-      task.addObserver { received.add(Step($0)) }
+      task.addObserver { received.add(ReportedProgress($0)) }
     }
     #expect(try await failures.first { _ in true } == FirestoreErrorCode.dataLoss.rawValue)
     let last = try await received.first { $0.state == .error }
@@ -125,7 +125,7 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
 
   @Test("a bundle is loaded from a stream, and a stream of a missing file is an error")
   func streams() async throws {
-    let client = try await offline()
+    let client = try await makeOfflineClient()
     let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
       "hearth-bundle-\(UUID().uuidString)")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -135,8 +135,10 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
     let long = String(repeating: "x", count: 200_000)
     try books { $0.add("books/long", ["text": ["stringValue": long]], at: 10) }.write(to: file)
     let stream = try #require(InputStream(fileAtPath: file.path))
-    let steps = Recorder<Step>()
-    suspendingCallbacks(client) { _ = client.loadBundle(stream).addObserver { steps.add(Step($0)) } }
+    let steps = Recorder<ReportedProgress>()
+    suspendingCallbacks(client) {
+      _ = client.loadBundle(stream).addObserver { steps.add(ReportedProgress($0)) }
+    }
     #expect(try await steps.first { $0.state != .inProgress }.state == .success)
     let read = try await deadline { try await client.document("books/long").getDocument(source: .cache) }
     #expect((read.get("text") as? String)?.count == long.count)
@@ -149,19 +151,19 @@ private func books(_ change: (inout BundleFile) -> Void = { _ in }) -> Data {
 
   @Test("a removed observer receives no progress")
   func removedObservers() async throws {
-    let client = try await offline()
-    let unexpected = Recorder<Step>()
-    let received = Recorder<Step>()
+    let client = try await makeOfflineClient()
+    let unexpected = Recorder<ReportedProgress>()
+    let received = Recorder<ReportedProgress>()
     suspendingCallbacks(client) {
       let task = client.loadBundle(books())
-      let handle = task.addObserver { unexpected.add(Step($0)) }
-      task.addObserver { received.add(Step($0)) }
+      let handle = task.addObserver { unexpected.add(ReportedProgress($0)) }
+      task.addObserver { received.add(ReportedProgress($0)) }
       task.removeObserverWith(handle: handle)
     }
     _ = try await received.first { $0.state == .success }
     suspendingCallbacks(client) {
       let task = client.loadBundle(books { $0.id = "second" }) { _, _ in unexpected.add(received.all[0]) }
-      task.addObserver { unexpected.add(Step($0)) }
+      task.addObserver { unexpected.add(ReportedProgress($0)) }
       task.removeAllObservers()
     }
     _ = try await deadline { try await client.loadBundle(books { $0.id = "third" }) }

@@ -6,14 +6,14 @@ import FirebaseFirestore
 import Foundation
 import Testing
 
-private struct Trio: Codable {
+private struct WrappedProperties: Codable {
   @DocumentID var id: String?
   @ServerTimestamp var updated: Date?
   @ExplicitNull var sub: String?
   var note: String?
 }
 
-private struct Passed: Codable {
+private struct ValueTypes: Codable {
   var at: GeoPoint
   var when: Timestamp
   var day: Date
@@ -37,40 +37,43 @@ private struct WithReference: Codable {
   func nilProperties()
     throws
   {
-    let fields = try Firestore.Encoder().encode(Trio(id: nil, updated: nil, sub: nil))
+    let fields = try Firestore.Encoder().encode(WrappedProperties(id: nil, updated: nil, sub: nil))
     #expect(Set(fields.keys) == ["updated", "sub"])
     #expect(fields["sub"] is NSNull)
     #expect(fields["updated"] as? FieldValue === FieldValue.serverTimestamp())
   }
 
-  @Test("a @ServerTimestamp with a value is encoded as a timestamp, and an absent field is a missing key")
+  @Test(
+    "a @ServerTimestamp with a value is encoded as a timestamp, and decoding without its field throws keyNotFound"
+  )
   func serverTimestamp() throws {
     let time = Timestamp(seconds: 5, nanoseconds: 500_000_000)
-    let fields = try Firestore.Encoder().encode(Trio(id: nil, updated: time.dateValue(), sub: "s"))
+    let fields = try Firestore.Encoder().encode(
+      WrappedProperties(id: nil, updated: time.dateValue(), sub: "s"))
     #expect(fields["updated"] as? Timestamp == time)
     let document = client.document("b/x")
     let decoded = try Firestore.Decoder().decode(
-      Trio.self, from: ["updated": time, "sub": "s"], in: document)
+      WrappedProperties.self, from: ["updated": time, "sub": "s"], in: document)
     #expect(decoded.updated == time.dateValue())
     #expect {
-      try Firestore.Decoder().decode(Trio.self, from: ["sub": "s"], in: document)
+      try Firestore.Decoder().decode(WrappedProperties.self, from: ["sub": "s"], in: document)
     } throws: { error in
       if case DecodingError.keyNotFound(let key, _) = error { return key.stringValue == "updated" }
       return false
     }
   }
 
-  @Test("an absent field of an @ExplicitNull property is a missing key")
+  @Test("decoding an @ExplicitNull property without its field throws keyNotFound")
   func explicitNull() throws {
     let document = client.document("b/x")
     #expect {
-      try Firestore.Decoder().decode(Trio.self, from: ["updated": Timestamp()], in: document)
+      try Firestore.Decoder().decode(WrappedProperties.self, from: ["updated": Timestamp()], in: document)
     } throws: { error in
       if case DecodingError.keyNotFound(let key, _) = error { return key.stringValue == "sub" }
       return false
     }
     let decoded = try Firestore.Decoder().decode(
-      Trio.self, from: ["updated": NSNull(), "sub": NSNull(), "id": "ignored"], in: document)
+      WrappedProperties.self, from: ["updated": NSNull(), "sub": NSNull(), "id": "ignored"], in: document)
     #expect(decoded.id == "x" && decoded.updated == nil && decoded.sub == nil && decoded.note == nil)
   }
 
@@ -79,7 +82,7 @@ private struct WithReference: Codable {
     throws
   {
     #expect(throws: FirestoreDecodingError.self) {
-      try Firestore.Decoder().decode(Trio.self, from: ["updated": NSNull(), "sub": NSNull()])
+      try Firestore.Decoder().decode(WrappedProperties.self, from: ["updated": NSNull(), "sub": NSNull()])
     }
     #expect(throws: FirestoreDecodingError.self) {
       try JSONDecoder().decode(WithReference.self, from: Data(#"{"self_": null, "n": 1}"#.utf8))
@@ -92,7 +95,7 @@ private struct WithReference: Codable {
 
   @Test("Firestore's value types are stored unchanged")
   func firestoreTypes() throws {
-    let value = Passed(
+    let value = ValueTypes(
       at: GeoPoint(latitude: 1, longitude: 2), when: Timestamp(seconds: 5, nanoseconds: 6000),
       day: Date(timeIntervalSince1970: 1.5), raw: Data([9]),
       link: try #require(URL(string: "https://example.com")), vector: FieldValue.vector([1.0]),
@@ -101,7 +104,7 @@ private struct WithReference: Codable {
     #expect(fields["at"] is GeoPoint && fields["when"] is Timestamp && fields["raw"] is Data)
     #expect(fields["day"] as? Timestamp == Timestamp(seconds: 1, nanoseconds: 500_000_000))
     #expect(fields["link"] as? String == "https://example.com" && fields["ref"] is DocumentReference)
-    let decoded = try Firestore.Decoder().decode(Passed.self, from: fields)
+    let decoded = try Firestore.Decoder().decode(ValueTypes.self, from: fields)
     #expect(decoded.at == value.at && decoded.when == value.when && decoded.day == value.day)
     #expect(decoded.raw == value.raw && decoded.link == value.link && decoded.vector == value.vector)
     #expect(decoded.ref == value.ref && decoded.deep == value.deep)
@@ -149,7 +152,7 @@ private struct WithReference: Codable {
     #expect(throws: EncodingError.self) { try Firestore.Encoder().encode(["n": Double.nan]) }
   }
 
-  @Test("decoding errors are the DecodingErrors that the guides match")
+  @Test("invalid data throws the cases of DecodingError that Firebase's guides handle")
   func decodingErrors() {
     func kind(_ data: Any) -> String {
       do {

@@ -242,7 +242,7 @@ private struct BlockError: Error, Equatable {}
     try await client.terminate()
   }
 
-  @Test("a subscriber that cancels again when it is released ends its subscription")
+  @Test("cancelling a subscription releases its subscriber, even if that cancels again in its deinitializer")
   func cancelOnRelease() async throws {
     let client = TestClient.make(port: 1)
     try await client.disableNetwork()

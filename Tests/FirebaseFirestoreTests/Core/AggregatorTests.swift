@@ -163,7 +163,7 @@ private func found(_ id: String, at version: Int64) -> CachedDocument {
     }
   }
 
-  private func end(at version: Int64) -> WatchChange {
+  private func endOfSnapshot(at version: Int64) -> WatchChange {
     .target(.init(kind: .noChange, targets: [], snapshotVersion: .init(microseconds: version)))
   }
 
@@ -172,12 +172,12 @@ private func found(_ id: String, at version: Int64) -> CachedDocument {
     var engine = engine()
     engine.watchReceived(1, .target(.init(kind: .add, targets: [2])))
     engine.watchReceived(1, .target(.init(kind: .current, targets: [2], resumeToken: [1])))
-    engine.watchReceived(1, end(at: 10))
+    engine.watchReceived(1, endOfSnapshot(at: 10))
     #expect(snapshots(engine.takeActions()) == [[]])
     engine.watchReceived(1, .document(name("a"), found("a", at: 5), updated: [2], removed: []))
-    engine.watchReceived(1, end(at: 9))
+    engine.watchReceived(1, endOfSnapshot(at: 9))
     #expect(snapshots(engine.takeActions()).isEmpty)
-    engine.watchReceived(1, end(at: 11))
+    engine.watchReceived(1, endOfSnapshot(at: 11))
     #expect(snapshots(engine.takeActions()) == [["a"]])
   }
 
@@ -186,7 +186,7 @@ private func found(_ id: String, at version: Int64) -> CachedDocument {
     var engine = engine()
     engine.watchReceived(1, .target(.init(kind: .add, targets: [2])))
     engine.watchReceived(1, .target(.init(kind: .current, targets: [2], resumeToken: [7])))
-    engine.watchReceived(1, end(at: 10))
+    engine.watchReceived(1, endOfSnapshot(at: 10))
     engine.watchStreamClosed(1, .unavailable("gone"))
     engine.timerFired(.backoff(.watch))
     engine.watchStreamOpened(2)

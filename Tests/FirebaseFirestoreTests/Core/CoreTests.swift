@@ -168,7 +168,7 @@ private func expectRemoval(at version: Int64, from engine: inout SyncEngine) thr
     try expectRemoval(at: 16, from: &engine)
   }
 
-  @Test("the indexes of document changes rebuild the list", arguments: [nil, 4])
+  @Test("applying document changes at their indexes rebuilds the list of documents", arguments: [nil, 4])
   func changeIndexes(limit: Int?) {
     var random = SplitMix(seed: 11)
     let client = TestClient.make(port: 1, project: "test")
@@ -277,8 +277,8 @@ private func expectRemoval(at version: Int64, from engine: inout SyncEngine) thr
   func serverAddress() {
     #expect(ServerAddress("firestore.googleapis.com", isEncrypted: true)?.port == 443)
     #expect(ServerAddress("localhost:8080", isEncrypted: false)?.authority == "localhost:8080")
-    let six = ServerAddress("[::1]:8080", isEncrypted: false)
-    #expect(six?.host == "::1" && six?.port == 8080 && six?.authority == "[::1]:8080")
+    let ipv6 = ServerAddress("[::1]:8080", isEncrypted: false)
+    #expect(ipv6?.host == "::1" && ipv6?.port == 8080 && ipv6?.authority == "[::1]:8080")
     for wrong in ["localhost:x", "[::1]:70000", "[::1]:-1", "[::1]8080", "[]:80"] {
       #expect(ServerAddress(wrong, isEncrypted: false) == nil)
     }

@@ -22,7 +22,7 @@ import Testing
     Write(.update(name(id), fields: ["n": 1]), mask: [.init(field: "n")], precondition: .exists(true))
   }
 
-  @Test("the commit has the version of every document that was read as a precondition")
+  @Test("for every document that was read, the commit contains its version as a precondition")
   func readPreconditions() throws {
     var attempt = TransactionAttempt()
     for document in [found("a", at: 5), missing("b"), found("c", at: 7), missing("d")] {

@@ -101,9 +101,9 @@ import Testing
     let database = name.database
     let first = requests.handshake(with: database)
     #expect(first.database == database.description && first.streamToken.isEmpty && first.writes.isEmpty)
-    requests.answered(response("1"))
+    requests.recordResponse(response("1"))
     #expect(requests.batch(write(1)).streamToken == Data("1".utf8))
-    requests.answered(response("2"))
+    requests.recordResponse(response("2"))
     let batch = requests.batch(write(2))
     #expect(batch.streamToken == Data("2".utf8) && batch.writes.count == 1 && batch.database.isEmpty)
     #expect(requests.handshake(with: database).streamToken.isEmpty)

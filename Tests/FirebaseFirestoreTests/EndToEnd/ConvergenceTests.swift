@@ -28,13 +28,15 @@ private let rules = """
 @Suite("Convergence", .serialized, .timeLimit(.minutes(60))) struct ConvergenceTests {
   private static let concurrentPrograms = 4
 
-  private static func number(_ name: String, _ fallback: Int) -> Int {
+  private static func environmentNumber(_ name: String, _ fallback: Int) -> Int {
     ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? fallback
   }
 
   @Test("clients converge to the server's documents despite rejected writes, offline periods and restarts")
   func convergence() async throws {
-    let (runs, first) = (Self.number("HEARTH_CONVERGENCE", 12), Self.number("HEARTH_CONVERGENCE_SEED", 1))
+    let (runs, first) = (
+      Self.environmentNumber("HEARTH_CONVERGENCE", 12), Self.environmentNumber("HEARTH_CONVERGENCE_SEED", 1)
+    )
     let errors = Locked<[FirestoreErrorCode.Code: Int]>([:])
     try await withServer(rules: rules) { _, port in
       let observer = TestClient.make(port: port)
@@ -166,23 +168,24 @@ private struct Program {
     func document() -> DocumentReference {
       client.document("\(collection)/d\(Int.random(in: 0..<6, using: &random))")
     }
-    let count = { @Sendable [errors] (error: (any Error)?) in
+    let recordError = { @Sendable [errors] (error: (any Error)?) in
       guard let error, let code = FirestoreErrorCode.Code(rawValue: (error as NSError).code) else { return }
       errors.change { $0[code, default: 0] += 1 }
     }
     let number = Int64.random(in: 0..<5, using: &random)
     switch Int.random(in: 0..<7, using: &random) {
-    case 0, 1: document().setData(["n": step, "by": number], completion: count)
-    case 2: document().setData(["list": FieldValue.arrayUnion([number])], merge: true, completion: count)
+    case 0, 1: document().setData(["n": step, "by": number], completion: recordError)
+    case 2:
+      document().setData(["list": FieldValue.arrayUnion([number])], merge: true, completion: recordError)
     // The server rejects these writes if the document does not exist.
-    case 3: document().updateData(["n": FieldValue.increment(number)], completion: count)
-    case 4: document().updateData(["map.x": number, "by": FieldValue.delete()], completion: count)
-    case 5: document().delete(completion: count)
+    case 3: document().updateData(["n": FieldValue.increment(number)], completion: recordError)
+    case 4: document().updateData(["map.x": number, "by": FieldValue.delete()], completion: recordError)
+    case 5: document().delete(completion: recordError)
     default:
       let batch = client.batch()
       batch.setData(["n": FieldValue.increment(number)], forDocument: document(), merge: true)
       batch.updateData(["seen": step], forDocument: document())
-      batch.commit(completion: count)
+      batch.commit(completion: recordError)
     }
   }
 }

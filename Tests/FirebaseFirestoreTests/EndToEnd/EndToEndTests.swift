@@ -356,9 +356,9 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
   func readSources() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
-      let known = client.document("books/known")
-      let unknown = client.document("books/unknown")
-      func code(_ reference: DocumentReference, _ source: FirestoreSource) async throws -> String {
+      let existing = client.document("books/existing")
+      let missing = client.document("books/missing")
+      func outcome(_ reference: DocumentReference, _ source: FirestoreSource) async throws -> String {
         do {
           let snapshot = try await deadline { try await reference.getDocument(source: source) }
           return
@@ -367,19 +367,19 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
           return "error \((error as NSError).code)"
         }
       }
-      #expect(try await code(known, .cache) == "error 14")
-      try await deadline { try await known.setData(["a": 1]) }
-      #expect(try await code(known, .default) == "there server")
-      #expect(try await code(known, .server) == "there server")
-      #expect(try await code(known, .cache) == "there cache")
-      #expect(try await code(unknown, .default) == "missing server")
+      #expect(try await outcome(existing, .cache) == "error 14")
+      try await deadline { try await existing.setData(["a": 1]) }
+      #expect(try await outcome(existing, .default) == "there server")
+      #expect(try await outcome(existing, .server) == "there server")
+      #expect(try await outcome(existing, .cache) == "there cache")
+      #expect(try await outcome(missing, .default) == "missing server")
       try await deadline { try await client.disableNetwork() }
-      #expect(try await code(known, .default) == "there cache")
-      #expect(try await code(known, .server) == "error 14")
-      #expect(try await code(known, .cache) == "there cache")
+      #expect(try await outcome(existing, .default) == "there cache")
+      #expect(try await outcome(existing, .server) == "error 14")
+      #expect(try await outcome(existing, .cache) == "there cache")
       let books = client.collection("books")
       let cached = try await deadline { try await books.getDocuments() }
-      #expect(cached.documents.map(\.documentID) == ["known"] && cached.metadata.isFromCache)
+      #expect(cached.documents.map(\.documentID) == ["existing"] && cached.metadata.isFromCache)
       await #expect(throws: (any Error).self) {
         try await deadline { try await books.getDocuments(source: .server) }
       }
@@ -393,10 +393,10 @@ private func add(_ collection: CollectionReference, _ data: [String: Any]) -> Do
     try await withServer { _, port in
       let client = TestClient.make(port: port)
       let (plain, first) = listen(client.collection("quiet"))
-      let (loud, second) = listen(client.collection("quiet"), metadata: true)
-      _ = try await loud.first { !$0.isFromCache }
+      let (withMetadata, second) = listen(client.collection("quiet"), metadata: true)
+      _ = try await withMetadata.first { !$0.isFromCache }
       put(client.document("quiet/1"), ["title": "t"])
-      _ = try await loud.first { $0.ids == ["1"] && !$0.hasPendingWrites }
+      _ = try await withMetadata.first { $0.ids == ["1"] && !$0.hasPendingWrites }
       // Both listeners use one serial queue, so the listener without metadata changes has received all its
       // earlier events.
       #expect(plain.all.map(\.ids) == [[], ["1"]])

@@ -265,7 +265,9 @@ private func outcome(
     }
   }
 
-  @Test("a removed listener receives no event, on any thread and at any time of the removal")
+  @Test(
+    "after remove() a listener receives no event, whether it is removed on the callback queue or another thread"
+  )
   func removedListener() async throws {
     try await withServer { _, port in
       let client = TestClient.make(port: port)
@@ -294,10 +296,10 @@ private func outcome(
               // Every third round removes the listener on the callback queue. No callback is running there at
               // that time.
               if round.isMultiple(of: 3) {
-                let handed = AppClosure(call: registration)
+                let sendableRegistration = AppClosure(call: registration)
                 await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
                   client.settings.dispatchQueue.async {
-                    handed.call.remove()
+                    sendableRegistration.call.remove()
                     removed.change { $0 = true }
                     continuation.resume()
                   }

@@ -101,7 +101,7 @@ private struct City: Codable, Equatable, Sendable {
             ]))) == ["d1", "d8"])
       #expect(try await ids(cities.whereField("n", notIn: [0, 1, 2, 3])) == ["d8", "d9"])
 
-      // A listener to a limit to last: a new last document removes the first one.
+      // A listener to a query with a limit to the last documents: a new last document removes the first one.
       let received = Recorder<[String]>()
       let listener = cities.order(by: "name").limit(toLast: 2).addSnapshotListener { snapshot, _ in
         if let snapshot {

@@ -21,7 +21,7 @@ import Testing
   }
 
   /// Fills a cache with a document, a target and a queued write, and changes its file with SQL.
-  private func file(after sql: String) throws {
+  private func makeFile(changedBy sql: String) throws {
     var store = LocalStore(persistence: try cache.open(database: database))
     let target = try store.allocate(query.target)
     var event = RemoteEvent(version: .init(microseconds: 1))
@@ -36,7 +36,7 @@ import Testing
     try file.close()
   }
 
-  private var renamed: Bool {
+  private var isFileRenamed: Bool {
     FileManager.default.fileExists(atPath: cache.folder.appendingPathComponent("damaged.sqlite").path)
   }
 
@@ -51,10 +51,10 @@ import Testing
       "UPDATE counters SET value = 'many' WHERE name = 'sequence'",
     ])
   func counters(sql: String) throws {
-    try file(after: sql)
+    try makeFile(changedBy: sql)
     var store = LocalStore(persistence: try cache.open(database: database))
     defer { store.persistence.close() }
-    #expect(renamed)
+    #expect(isFileRenamed)
     #expect(store.persistence.allBatches.isEmpty)
     for id in ["x", "y"] {
       _ = try store.allocate(.document(name(id)))
@@ -71,7 +71,7 @@ import Testing
       "UPDATE batches SET time = 7", "UPDATE batches SET writes = 1.5", "UPDATE overlays SET body = 3",
     ])
   func columns(sql: String) throws {
-    try file(after: sql)
+    try makeFile(changedBy: sql)
     var store = LocalStore(persistence: try cache.open(database: database))
     defer { store.persistence.close() }
     var failures: [PersistenceFailure] = []
@@ -85,15 +85,15 @@ import Testing
       } catch { failures.append(error) }
     }
     #expect(failures.count == 1 && failures.allSatisfy(\.isDamage))
-    #expect(renamed)
+    #expect(isFileRenamed)
   }
 
   @Test(
     "a row with the earliest or the latest possible time causes no error",
     arguments: ["x'000000000000000000000000'", "x'ffffffffffffffffffffffff'"])
   func extremeTimes(column: String) throws {
-    try file(
-      after: "UPDATE targets SET version = \(column), in_sync = \(column);"
+    try makeFile(
+      changedBy: "UPDATE targets SET version = \(column), in_sync = \(column);"
         + " UPDATE documents SET version = \(column), created = \(column), read = \(column)")
     var engine = SyncEngine(persistence: try cache.open(database: database), seed: 1)
     defer { engine.store.persistence.close() }
@@ -110,7 +110,7 @@ import Testing
       engine.writeHandshakeDone(1)
       engine.writeAcknowledged(1, results: [WriteResult(updateTime: version)], commitTime: version)
     }
-    #expect(engine.pipeline.isEmpty && !renamed)
+    #expect(engine.pipeline.isEmpty && !isFileRenamed)
   }
 
   @Test(
@@ -136,7 +136,7 @@ import Testing
     #expect(try store.read(name("a")).isUnknown)
     #expect(try store.read(name("b")).fields == ["kept": .null])
     _ = try store.execute(query, usePreviousResults: true)
-    #expect(!renamed)
+    #expect(!isFileRenamed)
   }
 
   @Test("a write to a collection whose ID begins with a combining character can be read after a restart")
@@ -149,6 +149,6 @@ import Testing
     defer { reopened.persistence.close() }
     #expect(try reopened.read(document).fields["n"] == .integer(1))
     #expect(try reopened.nextBatch(after: nil)?.documents == [document])
-    #expect(!renamed)
+    #expect(!isFileRenamed)
   }
 }

@@ -207,7 +207,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
         for _ in 0..<Int.random(in: 1...6, using: &random) {
           let start = Int.random(in: 0..<bytes.count, using: &random)
           let end = min(start + ([1, 4, 64, 512].randomElement(using: &random) ?? 1), bytes.count)
-          for place in start..<end { bytes[place] = UInt8.random(in: 0...255, using: &random) }
+          for offset in start..<end { bytes[offset] = UInt8.random(in: 0...255, using: &random) }
         }
         if Int.random(in: 0..<6, using: &random) == 0 {
           bytes.removeLast(Int.random(in: 0..<bytes.count, using: &random))
@@ -285,7 +285,9 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     store.persistence.close()
   }
 
-  @Test("a bundle that cannot be stored changes no target, and its own target is not in use afterwards")
+  @Test(
+    "a bundle that cannot be stored changes no target, and the targets that were allocated for it are released"
+  )
   func failedBundle() throws {
     var store = try open()
     defer { store.persistence.close() }

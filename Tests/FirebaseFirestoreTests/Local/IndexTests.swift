@@ -112,13 +112,13 @@ extension Array where Element == [UInt8] {
   }
 }
 
-private func equal(_ field: String, _ value: Value) -> ClientQuery {
+private func equalityQuery(_ field: String, _ value: Value) -> ClientQuery {
   var structured = StructuredQuery(from: [.init("c")])
   structured.filter = .field(FieldFilter(.init(field: field), .equal, value))
   return ClientQuery(ModelQuery(parent: ParentName(rootOf: database), structured))
 }
 
-private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
+private func numberedDocuments(_ count: Int, groups: Int) -> [CachedDocument] {
   (0..<count).map { n in
     CachedDocument(
       found: name("c", "d\(n)"), fields: ["group": .integer(Int64(n % groups))], version: .init(seconds: 1),
@@ -136,7 +136,7 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
     var plain = try store(on: memory)
     var indexed = try store(on: cache)
     defer { indexed.persistence.close() }
-    var (served, ordered) = (0, 0)
+    var (servedCount, orderedCount) = (0, 0)
     for round in 1...60 {
       var documents: [CachedDocument] = []
       for _ in 0..<8 {
@@ -165,12 +165,12 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
         let expected = IndexTests.results(of: query, in: try plain.execute(query, usePreviousResults: false))
         let actual = IndexTests.results(of: query, in: try indexed.execute(query, usePreviousResults: false))
         #expect(actual == expected)
-        if indexed.candidates(for: query) != nil { served += 1 }
-        if indexed.limited(query) != nil { ordered += 1 }
+        if indexed.candidates(for: query) != nil { servedCount += 1 }
+        if indexed.limited(query) != nil { orderedCount += 1 }
       }
     }
     // At least some queries must have used an index.
-    #expect(served > 20 && ordered > 5)
+    #expect(servedCount > 20 && orderedCount > 5)
   }
 
   /// The results for a view: sorted, and limited.
@@ -183,9 +183,9 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
   @Test("an indexed query reads only its matches", arguments: CacheKind.allCases)
   func readsOnlyMatches(kind: CacheKind) throws {
     let cache = CacheFixture(kind)
-    var store = try store(numbered(5_000, groups: 500), on: cache)
+    var store = try store(numberedDocuments(5_000, groups: 500), on: cache)
     defer { store.persistence.close() }
-    let query = equal("group", 7)
+    let query = equalityQuery("group", 7)
     #expect(store.candidates(for: query) == nil)
     store.createsIndexes = true
     #expect(try store.execute(query, usePreviousResults: false).documents.count == 10)
@@ -196,7 +196,7 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
   @Test("an ordered query with a limit reads no more than its limit", arguments: CacheKind.allCases)
   func readsOnlyLimit(kind: CacheKind) throws {
     let cache = CacheFixture(kind)
-    var store = try store(numbered(2_000, groups: 2_000), on: cache)
+    var store = try store(numberedDocuments(2_000, groups: 2_000), on: cache)
     defer { store.persistence.close() }
     store.createsIndexes = true
     for (direction, isLast) in [
@@ -217,26 +217,28 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
   @Test("an index survives a restart of the cache")
   func indexAfterRestart() throws {
     let cache = CacheFixture(.disk)
-    var store = try store(numbered(500, groups: 50), on: cache)
+    var store = try store(numberedDocuments(500, groups: 50), on: cache)
     store.createsIndexes = true
-    _ = try store.execute(equal("group", 7), usePreviousResults: false)
+    _ = try store.execute(equalityQuery("group", 7), usePreviousResults: false)
     store.persistence.close()
     var reopened = LocalStore(persistence: try cache.open(database: database))
     defer { reopened.persistence.close() }
-    #expect(reopened.candidates(for: equal("group", 7))?.count == 10)
+    #expect(reopened.candidates(for: equalityQuery("group", 7))?.count == 10)
     try reopened.configure([])
-    #expect(reopened.candidates(for: equal("group", 7))?.count == 10, "an automatic index survives a restart")
+    #expect(
+      reopened.candidates(for: equalityQuery("group", 7))?.count == 10,
+      "an automatic index survives a restart")
   }
 
   @Test(
     "an index is created automatically if it saves reads",
     arguments: [(99, 33, false), (100, 50, true), (100, 2, false), (400, 3, false), (400, 4, true)])
   func automaticCreation(count: Int, groups: Int, isCreated: Bool) throws {
-    var store = try store(numbered(count, groups: groups), on: CacheFixture(.memory))
-    _ = try store.execute(equal("group", 1), usePreviousResults: false)
+    var store = try store(numberedDocuments(count, groups: groups), on: CacheFixture(.memory))
+    _ = try store.execute(equalityQuery("group", 1), usePreviousResults: false)
     #expect(store.persistence.fieldIndexes.isEmpty)
     store.createsIndexes = true
-    _ = try store.execute(equal("group", 1), usePreviousResults: false)
+    _ = try store.execute(equalityQuery("group", 1), usePreviousResults: false)
     #expect(store.persistence.fieldIndexes.isEmpty != isCreated)
     try store.deleteAllIndexes()
     #expect(store.persistence.fieldIndexes.isEmpty)
@@ -244,9 +246,9 @@ private func numbered(_ count: Int, groups: Int) -> [CachedDocument] {
 
   @Test("the number of automatic indexes is limited")
   func automaticIndexLimit() throws {
-    var store = try store(numbered(200, groups: 100), on: CacheFixture(.memory))
+    var store = try store(numberedDocuments(200, groups: 100), on: CacheFixture(.memory))
     store.createsIndexes = true
-    for n in 0..<50 { _ = try store.execute(equal("field\(n)", 1), usePreviousResults: false) }
+    for n in 0..<50 { _ = try store.execute(equalityQuery("field\(n)", 1), usePreviousResults: false) }
     #expect(store.persistence.fieldIndexes.count == LocalStore.automaticIndexLimit)
   }
 

@@ -13,12 +13,12 @@ import Testing
 private final class FailingDisk: Sendable {
   struct State {
     var failingSuffixes: [String] = []
-    var isWatched = false
+    var copiesFolder = false
     var copies: [URL] = []
     var failures: [Int] = []
     var failedSyncs = 0
-    /// The number of the folder's sync, counted from now, from which on all syncs of the folder fail. Zero
-    /// means that no sync fails.
+    /// For a number n above zero, the n-th sync of the folder from now and all later ones fail. For zero, no
+    /// sync of the folder fails.
     var failingFolderSync = 0
     /// Whether the next sync damages the complete copy, if there is one.
     var damagesCopy = false
@@ -32,15 +32,15 @@ private final class FailingDisk: Sendable {
   init(_ folder: URL) { self.folder = folder }
 
   /// Makes the syncs of files with these suffixes fail.
-  func fail(_ suffixes: String...) { state.change { $0.failingSuffixes = suffixes } }
+  func setFailingSuffixes(_ suffixes: String...) { state.change { $0.failingSuffixes = suffixes } }
 
-  /// Copies the folder at each sync from now on. The copy is what a kill at this time would leave.
-  func watch() { state.change { $0.isWatched = true } }
+  /// Copies the folder at each sync from now on. A copy contains the files that remain after a kill at this time.
+  func copyFolderAtEachSync() { state.change { $0.copiesFolder = true } }
 
   var sync: LogSync.Sync {
     { [self] url in
-      let (suffixes, isWatched) = state.change { ($0.failingSuffixes, $0.isWatched) }
-      if isWatched {
+      let (suffixes, copiesFolder) = state.change { ($0.failingSuffixes, $0.copiesFolder) }
+      if copiesFolder {
         let copy = FileManager.default.temporaryDirectory.appendingPathComponent("copy-\(UUID().uuidString)")
         try FileManager.default.copyItem(at: folder, to: copy)
         state.change { $0.copies.append(copy) }
@@ -80,7 +80,7 @@ private final class FailingDisk: Sendable {
   }
 }
 
-private let unsynced = FirestorePersistenceErrorCode.unsynced.rawValue
+private let unsyncedCode = FirestorePersistenceErrorCode.unsynced.rawValue
 
 private func name(_ id: String) -> DocumentName {
   ParentName(rootOf: DatabaseName(project: "test")).collection("c").document(id)
@@ -89,7 +89,7 @@ private func name(_ id: String) -> DocumentName {
 private func write(_ id: String) -> [Write] { [Write(.update(name(id), fields: ["n": .integer(1)]))] }
 
 /// The IDs of the documents with queued writes.
-private func queued(_ persistence: any Persistence) -> [String] {
+private func queuedIDs(_ persistence: any Persistence) -> [String] {
   persistence.allBatches.flatMap(\.writes).map(\.document.id)
 }
 
@@ -102,21 +102,21 @@ private func files(_ folder: URL) throws -> [String] {
   private let cache = CacheFixture(.disk)
 
   /// An engine with a document from the server and a queued write. Its log could not be synced.
-  private func failed(_ disk: FailingDisk) throws -> SyncEngine {
+  private func makeUnsyncedEngine(_ disk: FailingDisk) throws -> SyncEngine {
     var engine = SyncEngine(persistence: try disk.open(), seed: 1)
     let document = CachedDocument(
       found: name("server"), fields: ["n": .integer(7)], version: .init(microseconds: 1), createTime: .epoch)
     var event = RemoteEvent(version: .init(microseconds: 1))
     event.documents[document.name] = document
     try engine.apply(event)
-    disk.fail("-wal")
+    disk.setFailingSuffixes("-wal")
     engine.write(write("first"), at: .epoch, completion: nil)
     (engine.store.persistence as? DiskPersistence)?.waitForSyncs()
     return engine
   }
 
   /// Returns the delay after which the engine repairs the cache.
-  private func delay(_ engine: inout SyncEngine) -> Double? {
+  private func repairDelay(_ engine: inout SyncEngine) -> Double? {
     engine.takeActions().compactMap {
       if case .startTimer(.repair, let seconds) = $0 { seconds } else { nil }
     }
@@ -126,26 +126,26 @@ private func files(_ folder: URL) throws -> [String] {
   @Test("after a failed sync the app gets an error, and a new file has the queued writes and the documents")
   func newFile() throws {
     let disk = FailingDisk(cache.folder)
-    var engine = try failed(disk)
+    var engine = try makeUnsyncedEngine(disk)
     #expect(disk.state.change { $0.failedSyncs } == 1, "the client of an idle app is notified too")
     let number = try FileManager.default.attributesOfItem(atPath: cache.file.path)[.systemFileNumber] as? Int
     engine.cacheSyncFailed()
-    let first = delay(&engine)
+    let first = repairDelay(&engine)
     #expect(first == 0)
-    disk.fail()
+    disk.setFailingSuffixes()
     engine.timerFired(.repair)
-    #expect(disk.state.change { $0.failures } == [unsynced])
+    #expect(disk.state.change { $0.failures } == [unsyncedCode])
     let new = try FileManager.default.attributesOfItem(atPath: cache.file.path)[.systemFileNumber] as? Int
     #expect(number != new)
     let rights = try FileManager.default.attributesOfItem(atPath: cache.file.path)[.posixPermissions] as? Int
     #expect(rights == 0o600)
-    #expect(queued(engine.store.persistence) == ["first"])
+    #expect(queuedIDs(engine.store.persistence) == ["first"])
     engine.write(write("second"), at: .epoch, completion: nil)
     engine.store.persistence.close()
     #expect(disk.state.change { $0.failedSyncs } == 1)
     #expect(try files(cache.folder) == ["cache.sqlite"])
     var reopened = LocalStore(persistence: try disk.open())
-    #expect(queued(reopened.persistence) == ["first", "second"])
+    #expect(queuedIDs(reopened.persistence) == ["first", "second"])
     #expect(try reopened.read(name("server")).fields == ["n": .integer(7)])
     reopened.persistence.close()
   }
@@ -154,12 +154,12 @@ private func files(_ folder: URL) throws -> [String] {
     "while every sync fails, the app gets one error, attempts have growing delays, and writes are accepted")
   func failingDisk() throws {
     let disk = FailingDisk(cache.folder)
-    var engine = try failed(disk)
-    disk.fail("-wal", ".new")
+    var engine = try makeUnsyncedEngine(disk)
+    disk.setFailingSuffixes("-wal", ".new")
     engine.cacheSyncFailed()
     var delays: [Double] = []
     for attempt in 0..<6 {
-      let next = delay(&engine)
+      let next = repairDelay(&engine)
       delays.append(try #require(next))
       engine.timerFired(.repair)
       engine.write(write("later\(attempt)"), at: .epoch, completion: CompletionID(number: attempt))
@@ -167,11 +167,11 @@ private func files(_ folder: URL) throws -> [String] {
     let actions = engine.takeActions()
     #expect(!actions.contains { if case .completed = $0 { true } else { false } })
     #expect(delays[0] == 0 && delays.dropFirst().allSatisfy { $0 >= 0.5 } && delays[5] > 2)
-    #expect(disk.state.change { $0.failures } == [unsynced])
-    disk.fail()
+    #expect(disk.state.change { $0.failures } == [unsyncedCode])
+    disk.setFailingSuffixes()
     engine.store.persistence.close()
     let reopened = try disk.open()
-    #expect(queued(reopened) == ["first"] + (0..<6).map { "later\($0)" }, "closing is one more attempt")
+    #expect(queuedIDs(reopened) == ["first"] + (0..<6).map { "later\($0)" }, "closing is one more attempt")
     reopened.close()
     #expect(try files(cache.folder) == ["cache.sqlite"])
   }
@@ -179,42 +179,43 @@ private func files(_ folder: URL) throws -> [String] {
   @Test("if the folder's entries cannot be synced, the old file stays in use and no write is lost")
   func unsyncedFolder() throws {
     let disk = FailingDisk(cache.folder)
-    var engine = try failed(disk)
-    disk.fail("-wal", cache.folder.lastPathComponent)
+    var engine = try makeUnsyncedEngine(disk)
+    disk.setFailingSuffixes("-wal", cache.folder.lastPathComponent)
     engine.timerFired(.repair)
     #expect(try files(cache.folder).allSatisfy { !$0.hasSuffix(".next") })
     engine.write(write("second"), at: .epoch, completion: nil)
-    #expect(queued(engine.store.persistence) == ["first", "second"])
-    disk.fail()
+    #expect(queuedIDs(engine.store.persistence) == ["first", "second"])
+    disk.setFailingSuffixes()
     engine.timerFired(.repair)
-    #expect(queued(engine.store.persistence) == ["first", "second"])
+    #expect(queuedIDs(engine.store.persistence) == ["first", "second"])
     engine.store.persistence.close()
     let reopened = try disk.open()
-    #expect(queued(reopened) == ["first", "second"])
+    #expect(queuedIDs(reopened) == ["first", "second"])
     reopened.close()
   }
 
   @Test("if the process ends while the file is replaced, the next start finds every queued write")
   func interrupted() throws {
     let disk = FailingDisk(cache.folder)
-    var engine = try failed(disk)
-    disk.fail()
-    disk.watch()
+    var engine = try makeUnsyncedEngine(disk)
+    disk.setFailingSuffixes()
+    disk.copyFolderAtEachSync()
     engine.timerFired(.repair)
     let copies = disk.state.change { $0.copies }
-    #expect(copies.count == 4, "the copy, its name, the removal of the log, the final name")
+    #expect(
+      copies.count == 4, "one each after the copy, its rename, the removal of the log and the final rename")
     engine.store.persistence.close()
     for (moment, copy) in copies.enumerated() {
       defer { try? FileManager.default.removeItem(at: copy) }
       let other = FailingDisk(copy)
       var store = LocalStore(persistence: try other.open())
-      #expect(queued(store.persistence) == ["first"], "moment \(moment)")
+      #expect(queuedIDs(store.persistence) == ["first"], "moment \(moment)")
       #expect(try store.read(name("server")).isFound, "moment \(moment)")
       _ = try store.write(write("second"), at: .epoch)
       store.persistence.close()
       #expect(try files(copy) == ["cache.sqlite"], "moment \(moment)")
       let third = try other.open()
-      #expect(queued(third) == ["first", "second"], "moment \(moment)")
+      #expect(queuedIDs(third) == ["first", "second"], "moment \(moment)")
       third.close()
     }
   }
@@ -224,12 +225,12 @@ private func files(_ folder: URL) throws -> [String] {
   )
   func unfinishedMove() throws {
     let disk = FailingDisk(cache.folder)
-    var engine = try failed(disk)
-    disk.fail()
+    var engine = try makeUnsyncedEngine(disk)
+    disk.setFailingSuffixes()
     // The second sync of the folder follows the removal of the old log.
     disk.state.change { $0.failingFolderSync = 2 }
     engine.timerFired(.repair)
-    let next = delay(&engine)
+    let next = repairDelay(&engine)
     #expect(next != nil)
     engine.write(write("refused"), at: .epoch, completion: CompletionID(number: 1))
     let refused = engine.takeActions().contains { action in
@@ -242,16 +243,16 @@ private func files(_ folder: URL) throws -> [String] {
     #expect(refused)
     disk.state.change { $0.failingFolderSync = 0 }
     engine.write(write("second"), at: .epoch, completion: nil)
-    #expect(queued(engine.store.persistence) == ["first", "second"], "the next group opens the copy")
+    #expect(queuedIDs(engine.store.persistence) == ["first", "second"], "the next group opens the copy")
     engine.timerFired(.repair)
-    #expect(queued(engine.store.persistence) == ["first", "second"])
+    #expect(queuedIDs(engine.store.persistence) == ["first", "second"])
     engine.store.persistence.close()
     let reopened = try disk.open()
-    #expect(queued(reopened) == ["first", "second"])
+    #expect(queuedIDs(reopened) == ["first", "second"])
     reopened.close()
   }
 
-  // MARK: Damage whose new file cannot be opened
+  // MARK: Damage after which no new file can be opened
 
   @Test("damage is reported as damage even if no new file can be opened, and the next operation tries again")
   func blockedNewFile() throws {
@@ -278,7 +279,7 @@ private func files(_ folder: URL) throws -> [String] {
     _ = try store.write(write("later"), at: .epoch)
     persistence.close()
     let reopened = try disk.open()
-    #expect(queued(reopened) == ["later"])
+    #expect(queuedIDs(reopened) == ["later"])
     reopened.close()
   }
 
@@ -287,7 +288,7 @@ private func files(_ folder: URL) throws -> [String] {
   )
   func damagedCopy() throws {
     let disk = FailingDisk(cache.folder)
-    var engine = try failed(disk)
+    var engine = try makeUnsyncedEngine(disk)
     let query = ClientQuery(
       ModelQuery(
         parent: ParentName(rootOf: DatabaseName(project: "test")), StructuredQuery(from: [.init("c")])))
@@ -295,7 +296,7 @@ private func files(_ folder: URL) throws -> [String] {
     engine.store.setTarget(target.resuming(with: [9], at: .init(microseconds: 1)))
     engine.write(write("lost"), at: .epoch, completion: CompletionID(number: 1))
     _ = engine.takeActions()
-    disk.fail()
+    disk.setFailingSuffixes()
     disk.state.change { ($0.damagesCopy, $0.blocksNewFile) = (true, true) }
     engine.timerFired(.repair)
     let isLost = engine.takeActions().contains { action in
@@ -311,14 +312,14 @@ private func files(_ folder: URL) throws -> [String] {
     try FileManager.default.removeItem(at: cache.file)
     engine.timerFired(.lostWrites)
     engine.write(write("later"), at: .epoch, completion: nil)
-    #expect(queued(engine.store.persistence) == ["later"])
+    #expect(queuedIDs(engine.store.persistence) == ["later"])
     engine.store.persistence.close()
   }
 
   @Test("a start after a kill copies the old log to the file, because its sync may have failed")
   func oldLog() throws {
     let disk = FailingDisk(cache.folder)
-    var killed = try failed(disk)
+    var killed = try makeUnsyncedEngine(disk)
     let copy = CacheFixture(.disk)
     try FileManager.default.copyItem(at: cache.folder, to: copy.folder)
     killed.store.persistence.close()
@@ -334,7 +335,7 @@ private func files(_ folder: URL) throws -> [String] {
     try FileManager.default.createDirectory(at: file.folder, withIntermediateDirectories: true)
     try FileManager.default.copyItem(at: copy.file, to: file.file)
     let fileAlone = try FailingDisk(file.folder).open()
-    #expect(queued(fileAlone) == ["first"])
+    #expect(queuedIDs(fileAlone) == ["first"])
     fileAlone.close()
     started.close()
   }
@@ -342,22 +343,22 @@ private func files(_ folder: URL) throws -> [String] {
   @Test("a failed copy is removed from the disk")
   func partialCopy() throws {
     let disk = FailingDisk(cache.folder)
-    var engine = try failed(disk)
+    var engine = try makeUnsyncedEngine(disk)
     let persistence = try #require(engine.store.persistence as? DiskPersistence)
-    disk.fail()
+    disk.setFailingSuffixes()
     // Interrupts every statement that runs more than a few steps.
     persistence.use { sqlite3_progress_handler($0.sqliteConnection, 20, { _ in 1 }, nil) }
     engine.timerFired(.repair)
-    let next = delay(&engine)
+    let next = repairDelay(&engine)
     #expect(next != nil, "the copy failed")
     #expect(try files(cache.folder).allSatisfy { !$0.contains(".new") })
     persistence.use { sqlite3_progress_handler($0.sqliteConnection, 0, nil, nil) }
-    disk.fail(".new")
+    disk.setFailingSuffixes(".new")
     engine.timerFired(.repair)
     #expect(try files(cache.folder).allSatisfy { !$0.contains(".new") })
-    disk.fail()
+    disk.setFailingSuffixes()
     engine.timerFired(.repair)
-    #expect(queued(engine.store.persistence) == ["first"])
+    #expect(queuedIDs(engine.store.persistence) == ["first"])
     engine.store.persistence.close()
   }
 
@@ -380,12 +381,12 @@ private func files(_ folder: URL) throws -> [String] {
     #expect(try await client.document("c/a").getDocument(source: .cache).exists)
     try FileManager.default.removeItem(atPath: client.cacheFolder.path + "/cache.sqlite-wal")
     put(client.document("c/b"), ["n": 2])
-    #expect(try await errors.first { _ in true } == unsynced)
+    #expect(try await errors.first { _ in true } == unsyncedCode)
     #expect((client.persistenceError as? NSError)?.domain == FirestorePersistenceErrorDomain)
     put(client.document("c/d"), ["n": 3])
     #expect(try await client.collection("c").getDocuments(source: .cache).count == 3)
     try await client.terminate()
-    #expect(errors.all == [unsynced])
+    #expect(errors.all == [unsyncedCode])
     let reopened = TestClient.reopen(client)
     #expect(try await reopened.collection("c").getDocuments(source: .cache).count == 3)
     try await reopened.terminate()

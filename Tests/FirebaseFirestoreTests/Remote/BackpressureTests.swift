@@ -12,14 +12,14 @@ import Testing
 
 @Suite("Backpressure", .timeLimit(.minutes(5))) struct BackpressureTests {
   private static let documentBytes = 64 << 10
-  private static let documents = 192
+  private static let documentCount = 192
 
   /// Messages with 12 MiB of documents, which make the target current.
   private func largeResult(_ target: Int32, _ database: DatabaseName) -> [Google_Firestore_V1_ListenResponse]
   {
     let root = ParentName(rootOf: database).description
     let text = String(repeating: "x", count: Self.documentBytes)
-    let documents = (0..<Self.documents).map { number in
+    let documents = (0..<Self.documentCount).map { number in
       Google_Firestore_V1_ListenResponse.with {
         $0.documentChange.targetIds = [target]
         $0.documentChange.document.name = "\(root)/flood/d\(number)"
@@ -52,7 +52,7 @@ import Testing
     }
     let listen = try await server.listens.first { _ in true }
 
-    // Blocks the client's queue. It is also blocked while the cache waits for the disk.
+    // Blocks the client's queue, as a cache that waits for the disk would.
     let client = firestore.client
     let gate = DispatchSemaphore(value: 0)
     await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
@@ -62,14 +62,14 @@ import Testing
       }
     }
     try server.send(largeResult(listen.target, client.database), on: listen)
-    // Each call passes the number of bytes that the server has sent, and returns the window updates that it
-    // has received.
+    // Each call is a barrier on the same connection: its request follows the window updates that the client has
+    // sent, and its response follows the bytes that the server has sent.
     for _ in 0..<300 { try await commitNothing(client.datastore) }
     let messageBytes = Self.documentBytes + 1_024
     #expect(server.sentBytes <= 2 * ClientGRPCCall.windowBytes + messageBytes)
 
     gate.signal()
-    #expect(try await sizes.first { _ in true } == Self.documents)
+    #expect(try await sizes.first { _ in true } == Self.documentCount)
     listener.remove()
     try await firestore.terminate()
   }

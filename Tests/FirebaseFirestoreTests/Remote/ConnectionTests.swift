@@ -56,7 +56,7 @@ private final class TwoAddresses: Resolver, Sendable {
     await server.stop()
   }
 
-  private func encrypted(_ host: String, _ port: Int) -> Firestore {
+  private func makeTLSClient(_ host: String, _ port: Int) -> Firestore {
     let client = TestClient.make(port: port)
     let settings = client.settings
     settings.host = "\(host):\(port)"
@@ -69,23 +69,23 @@ private final class TwoAddresses: Resolver, Sendable {
   func tls()
     async throws
   {
-    let (ours, theirs) = (try CertificateAuthority(), try CertificateAuthority())
+    let (serverAuthority, otherAuthority) = (try CertificateAuthority(), try CertificateAuthority())
     defer {
       unsetenv(TrustRoots.variable)
-      ours.remove()
-      theirs.remove()
+      serverAuthority.remove()
+      otherAuthority.remove()
     }
     func files(_ names: [String], _ addresses: [String]) throws -> HearthConfiguration.TLSFiles {
-      let files = try ours.issue(names: names, addresses: addresses)
+      let files = try serverAuthority.issue(names: names, addresses: addresses)
       return .init(certificate: files.certificate, key: files.key)
     }
     let server = TestServer(tls: try files(["localhost"], ["127.0.0.1"]))
     try await server.start()
     let port = await server.port
 
-    setenv(TrustRoots.variable, ours.certificateFile, 1)
+    setenv(TrustRoots.variable, serverAuthority.certificateFile, 1)
     for host in ["localhost", "127.0.0.1"] {
-      let client = encrypted(host, port)
+      let client = makeTLSClient(host, port)
       let received = Recorder<String>()
       let document = client.document("tls/\(host)")
       let listener = document.addSnapshotListener(includeMetadataChanges: true) { snapshot, _ in
@@ -103,24 +103,24 @@ private final class TwoAddresses: Resolver, Sendable {
 
     // Two rejected cases: the certificate's authority is not trusted, and the file of trusted authorities is
     // missing.
-    setenv(TrustRoots.variable, theirs.certificateFile, 1)
-    try await expectUnavailable(encrypted("localhost", port))
+    setenv(TrustRoots.variable, otherAuthority.certificateFile, 1)
+    try await expectUnavailable(makeTLSClient("localhost", port))
     setenv(TrustRoots.variable, "/nowhere/none.pem", 1)
-    try await expectUnavailable(encrypted("localhost", port))
+    try await expectUnavailable(makeTLSClient("localhost", port))
     await server.stop()
 
     // A third rejected case: the certificate is trusted, but it is for another host.
-    setenv(TrustRoots.variable, ours.certificateFile, 1)
+    setenv(TrustRoots.variable, serverAuthority.certificateFile, 1)
     let other = TestServer(tls: try files(["other.example"], []))
     try await other.start()
-    try await expectUnavailable(encrypted("localhost", await other.port))
-    try await expectUnavailable(encrypted("127.0.0.1", await other.port))
+    try await expectUnavailable(makeTLSClient("localhost", await other.port))
+    try await expectUnavailable(makeTLSClient("127.0.0.1", await other.port))
     await other.stop()
 
-    let clear = TestServer()
-    try await clear.start()
-    try await expectUnavailable(encrypted("localhost", await clear.port))
-    await clear.stop()
+    let plaintextServer = TestServer()
+    try await plaintextServer.start()
+    try await expectUnavailable(makeTLSClient("localhost", await plaintextServer.port))
+    await plaintextServer.stop()
   }
 
   private func expectUnavailable(_ client: Firestore) async throws {

@@ -17,7 +17,7 @@ private final class FakeProvider: TokenProvider {
     self.isJWT = isJWT
   }
 
-  func use(_ user: String?) { state.change { $0 = (user, 1) } }
+  func setUser(_ user: String?) { state.change { $0 = (user, 1) } }
 
   func token(forcingRefresh: Bool, completion: @escaping @Sendable (Result<String?, any Error>) -> Void) {
     let token = state.change { state in
@@ -136,14 +136,14 @@ private final class DelayedProvider: TokenProvider {
     _ = try await shown.first { $0 == ["ann"] }
     for user in ["bob", nil, "ann"] as [String?] {
       let (events, calls) = (shown.all.count, server.calls.all.count)
-      auth.use(user)
+      auth.setUser(user)
       client.app.authTokens.publish(TokenState(userID: user, token: nil))
       _ = try await shown.first(from: events) { $0 == (user == "ann" ? ["ann"] : []) || user == nil }
       _ = try await server.calls.first(from: calls) {
         $0.method == "Listen" && $0.authorization == user.map { "Bearer \($0)-1" }
       }
       if user == "ann" { break }
-      // While another user is signed in, this write is neither shown nor sent.
+      // Queues a write of this user. It is neither shown nor sent after the next change of the user.
       put(client.document("c/\(user ?? "nobody")"), ["n": 1])
       _ = try await shown.first(from: events) { $0 == [user ?? "nobody"] }
     }
@@ -184,12 +184,12 @@ private final class DelayedProvider: TokenProvider {
       #expect(try await client.document("c/ann").getDocument(source: .cache).exists)
       try await client.terminate()
       // A new instance without a signed-in user: the write is neither shown nor sent.
-      auth.use(nil)
+      auth.setUser(nil)
       client.app.authTokens.publish(.signedOut)
       let second = TestClient.reopen(client)
       try await deadline { try await second.waitForPendingWrites() }
       #expect(try await !deadline { try await second.document("c/ann").getDocument(source: .server) }.exists)
-      auth.use("ann")
+      auth.setUser("ann")
       client.app.authTokens.publish(TokenState(userID: "ann", token: nil))
       let shown = Recorder<Bool>()
       let listener = second.document("c/ann").addSnapshotListener(includeMetadataChanges: true) {

@@ -40,8 +40,8 @@ struct Tasks {
       .compactMap { $0.components(separatedBy: "```").first }
       .filter { $0.contains("import FirebaseFirestore") }
     #expect(printed.count == 1)
-    let own = try String(contentsOf: file, encoding: .utf8)
-    let compiled = own.components(separatedBy: "// Guide begins\n").dropFirst().first?
+    let source = try String(contentsOf: file, encoding: .utf8)
+    let compiled = source.components(separatedBy: "// Guide begins\n").dropFirst().first?
       .components(separatedBy: "// Guide ends").first
     #expect(printed.first?.replacingOccurrences(of: "@main\n", with: "") == compiled)
   }

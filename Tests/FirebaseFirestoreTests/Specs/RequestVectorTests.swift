@@ -107,13 +107,13 @@ import Testing
     return try compare(.patch(data, name(body)), body)
   }
 
-  private func compare(_ ours: Write, _ body: JSON) throws -> String? {
+  private func compare(_ actual: Write, _ body: JSON) throws -> String? {
     let json = try JSONSerialization.data(withJSONObject: body["request"] ?? [:])
     let request = try Google_Firestore_V1_CommitRequest(jsonUTF8Data: json)
     guard request.writes.count == 1 else { return "\(request.writes.count) writes expected" }
-    let theirs = try Write(request.writes[0])
-    if ours.precondition != theirs.precondition {
-      return "precondition \(String(describing: ours.precondition))"
+    let expectedWrite = try Write(request.writes[0])
+    if actual.precondition != expectedWrite.precondition {
+      return "precondition \(String(describing: actual.precondition))"
     }
     let bases: [MapValue?] = [
       nil, [:], ["a": 7, "b": ["c": 8, "d": 9, "x": [1]], "c": ["d": 1, "e": 2], "other": true],
@@ -121,11 +121,11 @@ import Testing
     ]
     for base in bases {
       let time = ModelTimestamp(seconds: 5)
-      let ourResult = ours.apply(to: base, requestTime: time).fields
-      let theirResult = theirs.apply(to: base, requestTime: time).fields
-      if ourResult != theirResult {
+      let actualResult = actual.apply(to: base, requestTime: time).fields
+      let expectedResult = expectedWrite.apply(to: base, requestTime: time).fields
+      if actualResult != expectedResult {
         return
-          "over \(String(describing: base)): \(String(describing: ourResult)), expected \(String(describing: theirResult))"
+          "over \(String(describing: base)): \(String(describing: actualResult)), expected \(String(describing: expectedResult))"
       }
     }
     return nil
@@ -160,11 +160,12 @@ import Testing
     var query: FirebaseFirestore.Query = client.collection(path)
     for clause in body["clauses"] as? [JSON] ?? [] { query = try apply(clause, to: query, client) }
     let json = try JSONSerialization.data(withJSONObject: body["query"] ?? [:])
-    let theirs = try StructuredQuery(Google_Firestore_V1_StructuredQuery(jsonUTF8Data: json))
+    let expectedStructured = try StructuredQuery(Google_Firestore_V1_StructuredQuery(jsonUTF8Data: json))
     var expected = query.model
-    expected.structured = theirs
-    let (ourResult, theirResult) = (query.model.normalized, expected.normalized)
-    return ourResult == theirResult ? nil : "\(ourResult.structured), expected \(theirResult.structured)"
+    expected.structured = expectedStructured
+    let (actualResult, expectedResult) = (query.model.normalized, expected.normalized)
+    return actualResult == expectedResult
+      ? nil : "\(actualResult.structured), expected \(expectedResult.structured)"
   }
 
   private func path(_ json: Any?) -> FirebaseFirestore.FieldPath {

@@ -26,23 +26,23 @@ struct SyncSpecRunner {
   private var listeners: [ListenerID: String] = [:]
   private var listenerOfTarget: [String: ListenerID] = [:]
   private var receivedEvents: [Event] = []
-  private var inSync = 0
+  private var inSyncCount = 0
   private var inSyncListeners: [ListenerID] = []
-  private var waitersDone = 0
+  private var completedWaiterCount = 0
   private var waiters: Set<CompletionID> = []
   private var writesOfCompletion: [CompletionID: String] = [:]
   private var acknowledged: [String] = []
   private var rejected: [String] = []
   private var watched: [TargetID: TargetData] = [:]
   private var outstanding: [[Write]] = []
-  private var watchRequests = 0
-  private var writeRequests = 0
+  private var watchRequestCount = 0
+  private var writeRequestCount = 0
   private var timers: [EngineTimer: Double] = [:]
   private var user: UserID = nil
   private var expectedTargets: JSON = [:]
   private var expectedLimbo: Set<String> = []
   private var expectedQueued: [String] = []
-  private var expectedLimboWasStated = false
+  private var checksLimbo = false
 
   init(_ body: JSON, on kind: CacheKind) throws {
     steps = body["steps"] as? [JSON] ?? []
@@ -179,14 +179,14 @@ struct SyncSpecRunner {
     case "restart", "clearPersistence", "shutdown": return restart(kind)
     case "loadBundle": return load(bundle: value as? String ?? "")
     case "triggerLruGC": try? engine.store.collectGarbage(above: value as? Int ?? 0, share: 1)
-    case "failDatabase": fail(value)
+    case "failDatabase": setFailingOperations(value)
     default: return "unknown step \(kind)"
     }
     return nil
   }
 
   /// Makes operations of the cache fail: the named operations, all operations for true, or none for false.
-  private mutating func fail(_ value: Any) {
+  private mutating func setFailingOperations(_ value: Any) {
     guard var persistence = engine.store.persistence as? FailingPersistence else { return }
     let all = value as? Bool == true
     let names = Set(value as? [String] ?? [])
@@ -330,10 +330,10 @@ struct SyncSpecRunner {
         listenerOfTarget[key] = nil
         receivedEvents.append(Event(query: key, snapshot: nil, error: error))
       }
-    case .inSync: inSync += 1
+    case .inSync: inSyncCount += 1
     case .completed(let id, let error):
       if waiters.remove(id) != nil {
-        waitersDone += 1
+        completedWaiterCount += 1
       } else if let path = writesOfCompletion.removeValue(forKey: id) {
         if error == nil { acknowledged.append(path) } else { rejected.append(path) }
       }
@@ -346,16 +346,16 @@ struct SyncSpecRunner {
     case .disconnect(.watch, _): watched = [:]
     case .disconnect(.write, _): outstanding = []
     case .send(_, .addTarget(let data)):
-      watchRequests += 1
+      watchRequestCount += 1
       watched[data.id] = data
     case .send(_, .removeTarget(let id)):
-      watchRequests += 1
+      watchRequestCount += 1
       watched[id] = nil
     case .send(_, .handshake):
-      writeRequests += 1
+      writeRequestCount += 1
       engine.writeHandshakeDone(engine.writing.number)
     case .send(_, .writes(let writes)):
-      writeRequests += 1
+      writeRequestCount += 1
       if !writes.isEmpty { outstanding.append(writes) }
     case .startTimer(let timer, let seconds): timers[timer] = seconds
     case .stopTimer(let timer): timers[timer] = nil
@@ -368,8 +368,8 @@ struct SyncSpecRunner {
   private mutating func check(_ step: JSON) -> String? {
     defer {
       receivedEvents = []
-      inSync = 0
-      waitersDone = 0
+      inSyncCount = 0
+      completedWaiterCount = 0
       acknowledged = []
       rejected = []
     }
@@ -377,7 +377,7 @@ struct SyncSpecRunner {
     if let targets = state?["activeTargets"] as? JSON { expectedTargets = targets }
     if let limbo = state?["activeLimboDocs"] as? [String] {
       expectedLimbo = Set(limbo)
-      expectedLimboWasStated = true
+      checksLimbo = true
     }
     if let queued = state?["enqueuedLimboDocs"] as? [String] { expectedQueued = queued }
     // A case that expects active targets requires an open watch stream, so a pending back-off ends now.
@@ -391,9 +391,11 @@ struct SyncSpecRunner {
       .sorted()
     if expected != actual { return "events expected:\n\(expected)\n     received:\n\(actual)" }
     let expectedInSync = step["expectedSnapshotsInSyncEvents"] as? Int ?? 0
-    if expectedInSync != inSync { return "in-sync events \(inSync), expected \(expectedInSync)" }
+    if expectedInSync != inSyncCount { return "in-sync events \(inSyncCount), expected \(expectedInSync)" }
     let expectedWaits = step["expectedWaitForPendingWritesEvents"] as? Int ?? 0
-    if expectedWaits != waitersDone { return "waits done \(waitersDone), expected \(expectedWaits)" }
+    if expectedWaits != completedWaiterCount {
+      return "waits done \(completedWaiterCount), expected \(expectedWaits)"
+    }
     return nil
   }
 
@@ -408,14 +410,14 @@ struct SyncSpecRunner {
     if let count = state?["numOutstandingWrites"] as? Int, count != outstanding.count {
       return "outstanding writes \(outstanding.count), expected \(count)"
     }
-    if let count = state?["watchStreamRequestCount"] as? Int, count != watchRequests {
-      return "watch requests \(watchRequests), expected \(count)"
+    if let count = state?["watchStreamRequestCount"] as? Int, count != watchRequestCount {
+      return "watch requests \(watchRequestCount), expected \(count)"
     }
-    if let count = state?["writeStreamRequestCount"] as? Int, count != writeRequests {
-      return "write requests \(writeRequests), expected \(count)"
+    if let count = state?["writeStreamRequestCount"] as? Int, count != writeRequestCount {
+      return "write requests \(writeRequestCount), expected \(count)"
     }
     let limbo = Set(engine.limboTargets.keys.map(\.path.description))
-    if expectedLimboWasStated, limbo != expectedLimbo { return "limbo \(limbo), expected \(expectedLimbo)" }
+    if checksLimbo, limbo != expectedLimbo { return "limbo \(limbo), expected \(expectedLimbo)" }
     let queued = engine.enqueuedLimbo.map(\.path.description)
     if Set(queued) != Set(expectedQueued) { return "queued limbo \(queued), expected \(expectedQueued)" }
     return engine.isNetworkEnabled ? checkTargets() : nil

@@ -39,7 +39,7 @@ extension Firestore {
       client.event { client in
         let engine = client.engine
         let views = engine.views.values.map {
-          "view: current \($0.isCurrent), synced \($0.synced.map(\.id).sorted())"
+          "view: current \($0.isCurrent), remote keys \($0.remoteKeys.map(\.id).sorted())"
         }
         let targets = engine.listenTargets.values.map {
           "target \($0.id) \($0.purpose) at \($0.snapshotVersion.microseconds)"

@@ -13,7 +13,7 @@ struct FailingPersistence: Persistence {
   init(_ inner: any Persistence) { self.inner = inner }
 
   mutating func begin(_ operation: StoreOperation) throws(PersistenceFailure) {
-    if fails(operation) { throw PersistenceFailure(operation: operation, reason: "as commanded") }
+    if fails(operation) { throw PersistenceFailure(operation: operation, reason: "chosen by the test") }
     try inner.begin(operation)
   }
 

@@ -39,7 +39,7 @@ open class ActionCodeURL: NSObject, @unchecked Sendable {
   /// The query of a link or of the link inside it. A hosted link contains the actual link as a parameter.
   private static func query(of link: String) -> [String: String]? {
     var link = link
-    // A link contains at most one other link.
+    // Normally a link contains at most one other link. The limit bounds the work for a crafted link.
     for _ in 0..<3 {
       guard let items = URLComponents(string: link)?.queryItems else { return nil }
       let query = Dictionary(items.map { ($0.name, $0.value ?? "") }) { first, _ in first }

@@ -1,4 +1,4 @@
-// Changes the current user: restores, stores and signs out.
+// Restores, stores and replaces the current user, and signs the user out.
 
 import FirebaseCore
 import Foundation

@@ -35,7 +35,6 @@ extension Auth {
   /// - Throws: `wrongPassword` or `userNotFound`; `invalidCredential` instead if the project protects against
   ///   account enumeration. Also `invalidEmail`, `userDisabled`, `operationNotAllowed`, `tooManyRequests`,
   ///   `secondFactorRequired`, `networkError`.
-  ///   `networkError`.
   @discardableResult
   public func signIn(withEmail email: String, password: String) async throws -> AuthDataResult {
     try await signIn(with: EmailAuthProvider.credential(withEmail: email, password: password))

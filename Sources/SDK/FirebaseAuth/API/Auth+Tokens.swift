@@ -18,7 +18,7 @@ extension Auth: TokenProvider {
     }
     if isFirst { scheduleAutomaticRefresh(after: 0) }
     Task {
-      // Runs while holding the lock of changes. Therefore no product receives a user's token before the
+      // Reads the user under the lock of changes, so that no product receives a user's token before the
       // notification of the sign-in.
       let user = changeLock.withLock { currentUser }
       guard let user else { return completion(.success(nil)) }

@@ -78,7 +78,7 @@ open class Auth: NSObject, @unchecked Sendable {
       usageException(
         "FIRInvalidAPIKey", "Set `apiKey` in the options of app '\(app.name)'. An emulator accepts any key")
     }
-    // Another app may already have the name of a deleted app.
+    // The `Auth` of a deleted app is not stored by name, because another app may already have the name.
     if app.isDeleted {
       return Auth(app: app, apiKey: apiKey, store: userStore(for: app), clock: .system)
     }

@@ -37,7 +37,7 @@ open class MultiFactor: NSObject, NSSecureCoding, @unchecked Sendable {
   open func enroll(with assertion: MultiFactorAssertion, displayName: String?) async throws {
     try await user.updates.run { [user] in
       try await user.withToken { token, auth in
-        try self.install(
+        try self.storeTokens(
           try await assertion.enroll(idToken: token, displayName: displayName, auth.backend), auth)
       }
       try await user.loadAccount()
@@ -70,7 +70,7 @@ open class MultiFactor: NSObject, NSSecureCoding, @unchecked Sendable {
     try await user.updates.run { [user] in
       try await user.withToken { token, auth in
         let request = WithdrawRequest(idToken: token, mfaEnrollmentId: factorUID)
-        try self.install(try await auth.backend.call(request), auth)
+        try self.storeTokens(try await auth.backend.call(request), auth)
       }
       try await user.loadAccount()
     }
@@ -81,7 +81,8 @@ open class MultiFactor: NSObject, NSSecureCoding, @unchecked Sendable {
     completeVoid(completion) { try await self.unenroll(withFactorUID: factorUID) }
   }
 
-  private func install(_ response: FactorTokensResponse, _ auth: Auth) throws {
+  /// Stores the new tokens of a change of the factors. A response without tokens changes nothing.
+  private func storeTokens(_ response: FactorTokensResponse, _ auth: Auth) throws {
     guard
       let tokens = UserTokens(
         idToken: response.idToken, refreshToken: response.refreshToken, expiresIn: nil, now: auth.clock.now())

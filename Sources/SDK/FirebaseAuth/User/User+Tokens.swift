@@ -89,14 +89,15 @@ extension User {
       {
         new = try await requestTokens(refreshToken: new.refreshToken, auth)
       }
-      return try install(new, replacing: old, auth)
+      return try storeTokens(new, replacing: old, auth)
     } catch {
       signOutIfInvalid(error)
       throw error
     }
   }
 
-  private func install(_ new: UserTokens, replacing old: UserTokens, _ auth: Auth) throws -> String {
+  /// Stores refreshed tokens, unless newer tokens were stored during the refresh. Returns the current ID token.
+  private func storeTokens(_ new: UserTokens, replacing old: UserTokens, _ auth: Auth) throws -> String {
     let current = change { record in
       // A sign-in or a change of the password may have stored newer tokens during the request.
       if record.tokens.refreshToken == old.refreshToken { record.tokens = new }

@@ -6,10 +6,10 @@
 
 /// Stops the program because the app used the SDK in a way that the SDK documents as an error.
 ///
+/// - Parameters:
 ///   - name: the name of the exception that Google's SDK raises for the same error, such as
 ///     `FIRAppNotConfigured`.
 ///   - reason: the error, and how the app can avoid it.
-///   - reason: the error, and how to avoid it.
 package func usageException(_ name: String, _ reason: String) -> Never {
   fatalError("\(name): \(reason)")
 }

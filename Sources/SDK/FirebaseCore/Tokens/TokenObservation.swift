@@ -1,4 +1,4 @@
-// A token observation: one product observes a token source.
+// A token observation: keeps an observer of a token source registered.
 
 import Locking
 

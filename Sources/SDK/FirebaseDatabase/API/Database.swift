@@ -102,7 +102,7 @@ open class Database: NSObject, @unchecked Sendable {
         "InvalidDatabaseURL",
         "Configured database URL '\(url)' is invalid. It should point to the root of a database")
     }
-    // Another app may have this name by now. Its database stays registered.
+    // The database of a deleted app is not registered, because another app may already have its name.
     if app.isDeleted {
       let database = Database(app: app, endpoint: endpoint)
       database.shutDown()
@@ -161,8 +161,8 @@ open class Database: NSObject, @unchecked Sendable {
 
   /// Connects to an emulator or to another server without TLS. The database's name stays the same.
   ///
-  /// The app calls it before it makes the first reference. A later call, like an empty host, stops the
-  /// program.
+  /// The app calls it before it makes the first reference. A later call stops the program, and so does an
+  /// empty host.
   open func useEmulator(withHost host: String, port: Int) {
     guard !host.isEmpty else {
       usageException("NSInvalidArgumentException", "Cannot connect to an empty host.")

@@ -13,8 +13,8 @@ extension DatabaseQuery {
   /// for try await comment in ref.values(of: .childAdded) { print(comment.key) }
   /// ```
   ///
-  /// The observation begins with the call and ends with the iteration. For a slow consumer, all events of
-  /// children are buffered, but only the newest value.
+  /// The observation begins with the call and ends with the iteration. For a slow consumer, the sequence buffers
+  /// all child events, but only the newest value event.
   ///
   /// - Parameter eventType: the kind of events to observe.
   public func values(

@@ -73,69 +73,70 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
 
   // MARK: Constraints
 
-  private func with(_ parameters: QueryParameters) -> DatabaseQuery {
+  private func makeQuery(_ parameters: QueryParameters) -> DatabaseQuery {
     DatabaseQuery(repository: optionalRepository, path: path, parameters: parameters)
   }
 
   /// Limits the results to the first `limit` children.
   @discardableResult
   open func queryLimited(toFirst limit: UInt) -> DatabaseQuery {
-    with(parameters.limited(to: limit, fromStart: true, method: "queryLimitedToFirst:"))
+    makeQuery(parameters.limited(to: limit, fromStart: true, method: "queryLimitedToFirst:"))
   }
 
   /// Limits the results to the last `limit` children.
   @discardableResult
   open func queryLimited(toLast limit: UInt) -> DatabaseQuery {
-    with(parameters.limited(to: limit, fromStart: false, method: "queryLimitedToLast:"))
+    makeQuery(parameters.limited(to: limit, fromStart: false, method: "queryLimitedToLast:"))
   }
 
   /// Orders the children by the value at a path below each child.
   @discardableResult
   open func queryOrdered(byChild key: String) -> DatabaseQuery {
-    with(parameters.ordered(byChild: key))
+    makeQuery(parameters.ordered(byChild: key))
   }
 
   /// Orders the children by their keys.
   @discardableResult
   open func queryOrderedByKey() -> DatabaseQuery {
-    with(parameters.ordered(by: .key, method: "queryOrderedByKey"))
+    makeQuery(parameters.ordered(by: .key, method: "queryOrderedByKey"))
   }
 
   /// Orders the children by their values.
   @discardableResult
   open func queryOrderedByValue() -> DatabaseQuery {
-    with(parameters.ordered(by: .value, method: "queryOrderedByValue"))
+    makeQuery(parameters.ordered(by: .value, method: "queryOrderedByValue"))
   }
 
   /// Orders the children by their priorities. This is the default order.
   @discardableResult
   open func queryOrderedByPriority() -> DatabaseQuery {
-    with(parameters.ordered(by: .priority, method: "queryOrderedByPriority"))
+    makeQuery(parameters.ordered(by: .priority, method: "queryOrderedByPriority"))
   }
 
   /// Begins at a value, inclusive.
   @discardableResult
   open func queryStarting(atValue startValue: Any?) -> DatabaseQuery {
-    with(parameters.starting(startValue, nil, isInclusive: true, method: "queryStartingAtValue:"))
+    makeQuery(parameters.starting(startValue, nil, isInclusive: true, method: "queryStartingAtValue:"))
   }
 
   /// Begins at a value, inclusive, and among children with that value at a key, inclusive.
   @discardableResult
   open func queryStarting(atValue startValue: Any?, childKey: String?) -> DatabaseQuery {
-    with(
+    makeQuery(
       parameters.starting(startValue, childKey, isInclusive: true, method: "queryStartingAtValue:childKey:"))
   }
 
   /// Begins after a value.
   @discardableResult
   open func queryStarting(afterValue startAfterValue: Any?) -> DatabaseQuery {
-    with(parameters.starting(startAfterValue, nil, isInclusive: false, method: "queryStartingAfterValue:"))
+    makeQuery(
+      parameters.starting(startAfterValue, nil, isInclusive: false, method: "queryStartingAfterValue:"))
   }
 
   /// Begins after a key among the children with that value.
   @discardableResult
   open func queryStarting(afterValue startAfterValue: Any?, childKey: String?) -> DatabaseQuery {
-    with(
+    makeQuery(
       parameters.starting(
         startAfterValue, childKey, isInclusive: false, method: "queryStartingAfterValue:childKey:"))
   }
@@ -143,38 +144,39 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
   /// Ends at a value, inclusive.
   @discardableResult
   open func queryEnding(atValue endValue: Any?) -> DatabaseQuery {
-    with(parameters.ending(endValue, nil, isInclusive: true, method: "queryEndingAtValue:"))
+    makeQuery(parameters.ending(endValue, nil, isInclusive: true, method: "queryEndingAtValue:"))
   }
 
   /// Ends at a value, inclusive, and among children with that value at a key, inclusive.
   @discardableResult
   open func queryEnding(atValue endValue: Any?, childKey: String?) -> DatabaseQuery {
-    with(parameters.ending(endValue, childKey, isInclusive: true, method: "queryEndingAtValue:childKey:"))
+    makeQuery(
+      parameters.ending(endValue, childKey, isInclusive: true, method: "queryEndingAtValue:childKey:"))
   }
 
   /// Ends before a value.
   @discardableResult
   open func queryEnding(beforeValue endValue: Any?) -> DatabaseQuery {
-    with(parameters.ending(endValue, nil, isInclusive: false, method: "queryEndingBeforeValue:"))
+    makeQuery(parameters.ending(endValue, nil, isInclusive: false, method: "queryEndingBeforeValue:"))
   }
 
   /// Ends before a key among the children with that value.
   @discardableResult
   open func queryEnding(beforeValue endValue: Any?, childKey: String?) -> DatabaseQuery {
-    with(
+    makeQuery(
       parameters.ending(endValue, childKey, isInclusive: false, method: "queryEndingBeforeValue:childKey:"))
   }
 
   /// Limits the results to the children with exactly this value.
   @discardableResult
   open func queryEqual(toValue value: Any?) -> DatabaseQuery {
-    with(parameters.equal(value, nil, method: "queryEqualToValue:"))
+    makeQuery(parameters.equal(value, nil, method: "queryEqualToValue:"))
   }
 
   /// Limits the results to the child with exactly this value and key.
   @discardableResult
   open func queryEqual(toValue value: Any?, childKey: String?) -> DatabaseQuery {
-    with(parameters.equal(value, childKey, method: "queryEqualToValue:childKey:"))
+    makeQuery(parameters.equal(value, childKey, method: "queryEqualToValue:childKey:"))
   }
 
   // MARK: Observing
@@ -232,15 +234,15 @@ open class DatabaseQuery: NSObject, @unchecked Sendable {
   open func observeSingleEventAndPreviousSiblingKey(
     of eventType: DataEventType
   ) async -> (DataSnapshot, String?) {
-    let nothing = SnapshotEvent(
+    let emptyEvent = SnapshotEvent(
       snapshot: DataSnapshot(
         node: .empty, path: path, ordering: spec.ordering, repository: optionalRepository),
       previousKey: nil)
-    let event = await OneShotContinuation.wait(fallback: nothing) { continuation in
+    let event = await OneShotContinuation.wait(fallback: emptyEvent) { continuation in
       _ = register(
         eventType, isSingle: true,
         { continuation.resume(returning: SnapshotEvent(snapshot: $0, previousKey: $1)) },
-        { _ in continuation.resume(returning: nothing) })
+        { _ in continuation.resume(returning: emptyEvent) })
     }
     return (event.snapshot, event.previousKey)
   }

@@ -1,5 +1,5 @@
-// Converts the app's values, and requests writes, transactions and onDisconnect operations from the core. The
-// callback and async forms of the public methods share these functions.
+// Converts the app's values, and requests writes, transactions and onDisconnect operations from the core, which
+// is `Repository`. The callback and async forms of the public methods share these functions.
 
 import FirebaseCore
 import Foundation
@@ -9,7 +9,7 @@ extension DatabaseReference {
   // MARK: Writes
 
   /// Runs a conversion of an app's value. A value that cannot be stored stops the program.
-  func valid<Value>(_ method: String, _ read: () throws(InvalidValue) -> Value) -> Value {
+  func converted<Value>(_ method: String, _ read: () throws(InvalidValue) -> Value) -> Value {
     PathRules.checkWritable(path, method: method)
     do {
       return try read()
@@ -20,7 +20,7 @@ extension DatabaseReference {
 
   func write(_ value: Any?, priority: Any?, _ method: String, _ completion: DatabaseCompletion?) {
     let keys = path.keys.map(\.text)
-    let node = valid(method) { () throws(InvalidValue) in
+    let node = converted(method) { () throws(InvalidValue) in
       let node = try ValueReader.node(value, at: keys)
       return priority == nil ? node : node.with(priority: try ValueReader.priority(priority, at: keys))
     }
@@ -30,7 +30,7 @@ extension DatabaseReference {
   }
 
   func writePriority(_ priority: Any?, _ method: String, _ completion: DatabaseCompletion?) {
-    let node = valid(method) { () throws(InvalidValue) in
+    let node = converted(method) { () throws(InvalidValue) in
       try ValueReader.priority(priority).map { Node.leaf($0.leafValue) } ?? .empty
     }
     let path = path.child(.priority)
@@ -39,7 +39,7 @@ extension DatabaseReference {
   }
 
   func update(_ values: [AnyHashable: Any], _ method: String, _ completion: DatabaseCompletion?) {
-    let changes = valid(method) { () throws(InvalidValue) in try ValueReader.changes(values) }
+    let changes = converted(method) { () throws(InvalidValue) in try ValueReader.changes(values) }
     let path = path
     let coreCompletion = coreCompletion(completion)
     repository.enqueue { $0.update(changes, at: path, completion: coreCompletion) }
@@ -69,7 +69,7 @@ extension DatabaseReference {
 
   // MARK: Transactions
 
-  func run(
+  func enqueueTransaction(
     _ block: @escaping (MutableData) -> TransactionResult, withLocalEvents isVisible: Bool,
     _ completion: @escaping @Sendable ((any Error)?, Bool, DataSnapshot?) -> Void
   ) {
@@ -98,7 +98,7 @@ extension DatabaseReference {
   func onDisconnectSet(
     _ value: Any?, _ priority: Any?, _ method: String, _ completion: DatabaseCompletion?
   ) {
-    let node = valid(method) { () throws(InvalidValue) in
+    let node = converted(method) { () throws(InvalidValue) in
       let node = try ValueReader.node(value)
       return priority == nil ? node : node.with(priority: try ValueReader.priority(priority))
     }
@@ -109,7 +109,8 @@ extension DatabaseReference {
     _ values: [AnyHashable: Any], _ method: String, _ completion: DatabaseCompletion?
   ) {
     perform(
-      .merge(valid(method) { () throws(InvalidValue) in try ValueReader.changes(values) }), method, completion
+      .merge(converted(method) { () throws(InvalidValue) in try ValueReader.changes(values) }), method,
+      completion
     )
   }
 

@@ -213,7 +213,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   /// - Parameter block: gets the locally known value, which is often nil at first. It may run several times,
   ///   on the SDK's queue, and never inside this call.
   open func runTransactionBlock(_ block: @escaping (MutableData) -> TransactionResult) {
-    run(block, withLocalEvents: true) { _, _, _ in }
+    enqueueTransaction(block, withLocalEvents: true) { _, _, _ in }
   }
 
   /// Applies a function to the current value and stores the result, without overwriting another client's
@@ -228,7 +228,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
     _ block: @escaping (MutableData) -> TransactionResult,
     andCompletionBlock completionBlock: @escaping @Sendable ((any Error)?, Bool, DataSnapshot?) -> Void
   ) {
-    run(block, withLocalEvents: true, completionBlock)
+    enqueueTransaction(block, withLocalEvents: true, completionBlock)
   }
 
   /// Applies a function to the current value, and waits until the result is stored or the transaction has
@@ -242,7 +242,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   ) async throws -> (Bool, DataSnapshot) {
     let outcome: (isCommitted: Bool, snapshot: DataSnapshot) = try await withCheckedThrowingContinuation {
       continuation in
-      run(block, withLocalEvents: true) { error, isCommitted, snapshot in
+      enqueueTransaction(block, withLocalEvents: true) { error, isCommitted, snapshot in
         if let snapshot, error == nil {
           continuation.resume(returning: (isCommitted, snapshot))
         } else {
@@ -264,7 +264,7 @@ open class DatabaseReference: DatabaseQuery, @unchecked Sendable {
   ) {
     // Called only on the callback queue, which the app has chosen.
     nonisolated(unsafe) let completionBlock = completionBlock
-    run(block, withLocalEvents: localEvents) { completionBlock?($0, $1, $2) }
+    enqueueTransaction(block, withLocalEvents: localEvents) { completionBlock?($0, $1, $2) }
   }
 
   // MARK: Writing at the end of the connection

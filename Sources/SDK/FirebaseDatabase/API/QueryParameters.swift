@@ -18,7 +18,8 @@ struct QueryParameters: Sendable {
   var spec: QuerySpec {
     var spec = QuerySpec(ordering: ordering ?? .priority, start: start, end: end, limit: limit)
     if spec.ordering == .key { return spec }
-    // An exclusive bound without a key excludes every key of its value. The bound must state that.
+    // An exclusive bound without a key excludes all children with its value. So the wire form begins after
+    // that value, or ends before it.
     if let start, !start.isInclusive, start.key == nil { spec.start = .after(start.value) }
     if let end, !end.isInclusive, end.key == nil { spec.end = .before(end.value) }
     return spec

@@ -1,5 +1,5 @@
 // Converts WebSocket frames to messages and messages to frames, on the event loop. It also sends keep-alives:
-// `0` after 45 s without traffic, and a ping after 45 s without input, which the server must answer.
+// `0` after 45 s without traffic, and a ping after 45 s without input, which the server must pong.
 //
 // Invariant: the frames of one message are written contiguously.
 
@@ -52,9 +52,9 @@ final class MessageHandler: ChannelInboundHandler {
     switch frame.opcode {
     case .text: received(frame.unmaskedData)
     case .ping:
-      var answer = WebSocketFrame(fin: true, opcode: .pong, maskKey: .random(), data: frame.unmaskedData)
-      answer.maskKey = .random()
-      context.writeAndFlush(wrapOutboundOut(answer), promise: nil)
+      var pong = WebSocketFrame(fin: true, opcode: .pong, maskKey: .random(), data: frame.unmaskedData)
+      pong.maskKey = .random()
+      context.writeAndFlush(wrapOutboundOut(pong), promise: nil)
     case .connectionClose: events.closed("The server closed the connection")
     default: break
     }
@@ -113,7 +113,7 @@ final class MessageHandler: ChannelInboundHandler {
     context.write(wrapOutboundOut(frame), promise: nil)
   }
 
-  // MARK: Signs of life
+  // MARK: Keep-alives and timeouts
 
   private func schedule(in delay: TimeAmount) {
     guard let context else { return }

@@ -43,7 +43,7 @@ final class Transport: Sendable {
   /// - Parameters:
   ///   - appCheck: the App Check token for the request's header.
   ///   - resolver: finds the addresses of the server's name; nil for the system's resolver.
-  ///   - patience: the timeout of the connection, and then of the upgrade to a WebSocket.
+  ///   - timeout: the timeout of the connection, and then of the upgrade to a WebSocket.
   static func open(
     to endpoint: DatabaseEndpoint, host: String?, lastSession: String?, appCheck: String? = nil,
     tls: NIOSSLContext?,
@@ -108,8 +108,8 @@ final class Transport: Sendable {
     try channel.pipeline.syncOperations.addHandler(handler)
   }
 
-  /// The owner's events; they end when the transport closes. The client opens one channel for each address of
-  /// the host. Only the channel that connected first reports events.
+  /// Forwards the events of a channel to the owner until the transport closes. The client opens one channel for
+  /// each address of the host. Only the events of the channel that connected first are forwarded.
   private func events(of channel: any Channel) -> TransportEvents {
     TransportEvents(
       received: { [weak channel] message in

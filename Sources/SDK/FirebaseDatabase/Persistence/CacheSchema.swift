@@ -63,12 +63,12 @@ enum CacheSchema {
   ///
   /// - Throws: `CacheFailure.damaged` for a file of another program or of a later version.
   static func prepare(_ db: GRDB.Database, migrations: [Migration]) throws {
-    let mark = try Int.fetchOne(db, sql: "PRAGMA application_id") ?? 0
+    let fileApplicationID = try Int.fetchOne(db, sql: "PRAGMA application_id") ?? 0
     let version = try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0
     let tables = try Int.fetchOne(db, sql: "SELECT count(*) FROM sqlite_master") ?? 0
-    if tables == 0, mark == 0, version == 0 {
+    if tables == 0, fileApplicationID == 0, version == 0 {
       try db.execute(sql: "PRAGMA application_id = \(applicationID)")
-    } else if mark != applicationID {
+    } else if fileApplicationID != applicationID {
       throw CacheFailure.damaged("another program wrote it")
     }
     guard version <= migrations.count, version >= 0 else {

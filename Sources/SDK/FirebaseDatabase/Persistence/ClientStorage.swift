@@ -1,5 +1,5 @@
 // The storage of a client between runs: the protocol, and its implementation for a client without
-// persistence.
+// persistence. The core, which calls it, is the client's `Repository`.
 
 import RealtimeModel
 
@@ -59,9 +59,9 @@ protocol ClientStorage: AnyObject {
 
   /// Stores data of a query that the server sent.
   ///
-  /// - Parameter known: the server's complete previous value at the path, if known. If it is given, only
-  ///   differences are written.
-  func store(_ node: Node, at path: Path, query: QuerySpec, replacing known: Node?)
+  /// - Parameter previous: the server's complete previous value at the path, if the core has it. If it is
+  ///   given, only differences are written.
+  func store(_ node: Node, at path: Path, query: QuerySpec, replacing previous: Node?)
 
   /// Stores values that the server sent for several paths.
   func merge(_ changes: [(Path, Node)], at path: Path)
@@ -100,7 +100,7 @@ final class MemoryStorage: ClientStorage {
   func complete(_ query: QuerySpec, at path: Path) {}
   func setWindow(_ keys: [ChildKey], of query: QuerySpec, at path: Path) {}
   func updateWindow(adding: [ChildKey], removing: [ChildKey], of query: QuerySpec, at path: Path) {}
-  func store(_ node: Node, at path: Path, query: QuerySpec, replacing known: Node?) {}
+  func store(_ node: Node, at path: Path, query: QuerySpec, replacing previous: Node?) {}
   func merge(_ changes: [(Path, Node)], at path: Path) {}
   func storeUnobserved(_ node: Node, at path: Path, query: QuerySpec) {}
 }

@@ -1,5 +1,5 @@
 // The storage on disk: stores the core's changes as transactions of one cache file, and recovers from
-// failures of the file.
+// failures of the file. The core is the client's `Repository`.
 //
 // All changes of one step of the core form one transaction. The app receives the events of a step after its
 // commit. Therefore the end of the process cannot undo anything that the app has seen.
@@ -46,13 +46,13 @@ final class DiskStorage: ClientStorage {
   /// Whether the storage does not use the file until the next call of `retry`.
   private var isWaiting = false
   /// The codes of the failures that were reported to the app since the file last worked.
-  private var reported: Set<Int> = []
+  private var reportedCodes: Set<Int> = []
   /// Whether the current transaction replaces the contents.
   private var replacesContents = false
   /// The delays in milliseconds between attempts to replace the contents: 0, then 1,000, then twice the
   /// previous one, up to 60,000.
   private var backoff = Backoff(initial: 1_000, maximum: 60_000, factor: 2, jitter: 1...1, seed: 0)
-  private var updates = 0
+  private var updateCount = 0
 
   /// The ways to repair a file that does not have the state of the core.
   private enum Repair {
@@ -143,7 +143,7 @@ final class DiskStorage: ClientStorage {
       // Replacing the contents does not reset the backoff, because the next change or sync may fail again.
       // Only a later commit shows that the file works.
       if !replacesContents, file.sync.isWorking {
-        reported = []
+        reportedCodes = []
         backoff.reset()
       }
       replacesContents = false
@@ -194,7 +194,7 @@ final class DiskStorage: ClientStorage {
     case .inUse, .unusable: repair = repair ?? .replaceContents
     }
     let cause = failure.asNSError(file: url)
-    if reported.insert(cause.code).inserted { report(cause) }
+    if reportedCodes.insert(cause.code).inserted { report(cause) }
     isWaiting = true
     file?.queue.inDatabase { db in
       if db.isInsideTransaction { try? db.rollback() }
@@ -301,9 +301,9 @@ final class DiskStorage: ClientStorage {
       if try tracked.isCovered(path) {
         return CacheNode(node: try values.node(at: path), isComplete: true, isFiltered: false)
       }
-      let known = try tracked.knownChildren(of: path)
+      let completeKeys = try tracked.knownChildren(of: path)
       return CacheNode(
-        node: try values.children(of: path, keys: known), isComplete: false, isFiltered: false)
+        node: try values.children(of: path, keys: completeKeys), isComplete: false, isFiltered: false)
     }
   }
 
@@ -333,10 +333,10 @@ final class DiskStorage: ClientStorage {
 
   // MARK: Data of the server
 
-  func store(_ node: Node, at path: Path, query: QuerySpec, replacing known: Node?) {
+  func store(_ node: Node, at path: Path, query: QuerySpec, replacing previous: Node?) {
     perform(()) { db in
-      if query.showsAll, let known, !known.isEmpty {
-        try ServerValueTable(db: db).merge(node.differences(from: known), at: path)
+      if query.showsAll, let previous, !previous.isEmpty {
+        try ServerValueTable(db: db).merge(node.differences(from: previous), at: path)
       } else {
         try DiskStorage.write(node, at: path, query: query, db)
       }
@@ -378,9 +378,9 @@ final class DiskStorage: ClientStorage {
   // MARK: Pruning
 
   private func countUpdate(_ db: GRDB.Database) throws {
-    updates += 1
-    guard updates > CachePolicy.updatesBetweenChecks else { return }
-    updates = 0
+    updateCount += 1
+    guard updateCount > CachePolicy.updatesBetweenChecks else { return }
+    updateCount = 0
     try prune(db)
   }
 

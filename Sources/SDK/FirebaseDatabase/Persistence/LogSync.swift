@@ -1,4 +1,5 @@
-// Syncs the cache file's log to the disk in the background, so that pending writes survive a power cut.
+// Syncs the cache file's write-ahead log to the disk in the background, so that pending writes survive a power
+// cut.
 //
 // A sync takes milliseconds, so one sync for each write would make a burst of writes slow. Requests that
 // arrive during a sync share the next one. SQLite locks the database file but never its log. Therefore

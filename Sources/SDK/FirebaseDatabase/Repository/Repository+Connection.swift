@@ -27,7 +27,7 @@ extension Repository {
       if connection.hasUnansweredListens {
         // The server's data with the write may arrive later. If the pending write were removed now, observers
         // would see the old value.
-        delayedAnswers.append((id, error))
+        delayedWriteResponses.append((id, error))
         // The value is stored, because only the cache has it if the process is killed.
         if error == nil { tree.storeUnobservedWrite(id) }
       } else {
@@ -52,7 +52,7 @@ extension Repository {
             + "\".indexOn\": \"\(listen.query.ordering.wireText)\" at \(listen.path.absolute) to your security "
             + "rules for better performance")
       }
-      changed(listen.path, tree.applyListenComplete(listen))
+      raiseServerEvents(at: listen.path, tree.applyListenComplete(listen))
     }
   }
 
@@ -63,19 +63,19 @@ extension Repository {
     if listen.query.isDefault { transactions.watchers[listen.path] = nil }
   }
 
-  func deliverDelayedAnswers() {
-    let answers = delayedAnswers
-    delayedAnswers = []
-    for (id, error) in answers { writeAnswered(id, error) }
+  func handleDelayedWriteResponses() {
+    let responses = delayedWriteResponses
+    delayedWriteResponses = []
+    for (id, error) in responses { writeAnswered(id, error) }
   }
 
   private func handle(_ push: ServerPush) {
     switch push {
     case .data(let path, let node, let tag):
-      changed(path, tree.applyServerOverwrite(at: path, node, tag: tag.map { Int($0) }))
+      raiseServerEvents(at: path, tree.applyServerOverwrite(at: path, node, tag: tag.map { Int($0) }))
     case .merge(let path, let children, let tag):
       guard !children.isEmpty else { return }
-      changed(path, tree.applyServerMerge(at: path, children, tag: tag.map { Int($0) }))
+      raiseServerEvents(at: path, tree.applyServerMerge(at: path, children, tag: tag.map { Int($0) }))
     case .cancel(let path, let queryText):
       for listen in tree.listens(at: path) where listen.isCancelled(by: queryText) {
         cancel(listen, .permissionDenied)
@@ -89,12 +89,12 @@ extension Repository {
   }
 
   /// Raises the events of new server data, and reruns the transactions that the data affects.
-  func changed(_ path: Path, _ events: [DataEvent]) {
+  func raiseServerEvents(at path: Path, _ events: [DataEvent]) {
     raise(events)
     if !events.isEmpty { rerunTransactions(at: path) }
   }
 
-  // MARK: The client's own tree, `.info`
+  // MARK: The client's `.info` tree
 
   func updateInformation(_ name: String, _ node: Node) {
     raise(information.applyServerOverwrite(at: Path(keys: [".info", ChildKey(name)]), node))

@@ -21,9 +21,11 @@ extension Repository {
       else { return }
       observers[registration.id] = nil
     } else {
-      let gone = observers.values.filter { $0.path == path && (query.isDefault || $0.query == query) }
-      for observer in gone { observers[observer.registration.id] = nil }
-      for observer in gone {
+      let removedObservers = observers.values.filter {
+        $0.path == path && (query.isDefault || $0.query == query)
+      }
+      for observer in removedObservers { observers[observer.registration.id] = nil }
+      for observer in removedObservers {
         raise(tree(for: path).remove(observer.registration, at: path, query: observer.query))
       }
       return
@@ -32,13 +34,13 @@ extension Repository {
   }
 
   func keepSynced(_ isKept: Bool, at path: Path, query: QuerySpec, id: UInt) {
-    let kept = KeptQuery(path: path, query: query)
+    let keptQuery = KeptQuery(path: path, query: query)
     if isKept {
-      guard keptSynced[kept] == nil else { return }
+      guard keptSynced[keptQuery] == nil else { return }
       let registration = ObserverRegistration(id: id, interest: [])
-      keptSynced[kept] = registration
+      keptSynced[keptQuery] = registration
       raise(tree.add(registration, at: path, query: query))
-    } else if let registration = keptSynced.removeValue(forKey: kept) {
+    } else if let registration = keptSynced.removeValue(forKey: keptQuery) {
       raise(tree.remove(registration, at: path, query: query))
     }
   }
@@ -86,10 +88,10 @@ extension Repository {
     case .success(let node):
       storage.storeUnobserved(node, at: get.path, query: get.query)
       if get.query.showsAll {
-        changed(get.path, tree.applyServerOverwrite(at: get.path, node))
+        raiseServerEvents(at: get.path, tree.applyServerOverwrite(at: get.path, node))
       } else if let tag = tree.listen(at: get.path, query: get.query).tag {
         // The response contains only the query's window, so it must not be stored as the complete location.
-        changed(get.path, tree.applyServerOverwrite(at: get.path, node, tag: tag))
+        raiseServerEvents(at: get.path, tree.applyServerOverwrite(at: get.path, node, tag: tag))
       }
       get.completion(.success(tree.view(over: node, at: get.path, query: get.query)))
     }

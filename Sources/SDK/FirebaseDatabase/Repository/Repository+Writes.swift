@@ -107,9 +107,9 @@ extension Repository {
   ///
   /// - Returns: their completions, in the order of the writes.
   func cancelWrites() -> [WriteCompletion] {
-    let answers = delayedAnswers
-    delayedAnswers = []
-    for (id, error) in answers { writeAnswered(id, error) }
+    let responses = delayedWriteResponses
+    delayedWriteResponses = []
+    for (id, error) in responses { writeAnswered(id, error) }
     let operations = connection.purge()
     storage.removeAllWrites()
     raise(abortTransactions(at: .root, reason: Repository.cancelled, includingSent: true))

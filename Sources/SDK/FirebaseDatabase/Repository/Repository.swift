@@ -29,13 +29,14 @@ final class Repository: @unchecked Sendable {
   private let tls: NIOSSLContext?
 
   let tree: SyncTree
+  /// The sync tree of `.info`. The client sets its values, and the server does not know it.
   var information = SyncTree()
   var connection: ServerConnection
   var transactions = TransactionQueue()
   var observers: [UInt: Observer] = [:]
   var deliveredSingleObservers: Set<UInt> = []
   var writeCompletions: [Int: WriteCompletion] = [:]
-  var delayedAnswers: [(id: Int, error: RealtimeError?)] = []
+  var delayedWriteResponses: [(id: Int, error: RealtimeError?)] = []
   var gets: [Int: PendingGet] = [:]
   var disconnectCompletions: [Int: WriteCompletion] = [:]
   var disconnectOverlay = WriteOverlay()
@@ -64,7 +65,7 @@ final class Repository: @unchecked Sendable {
   /// The completions of writes.
   typealias WriteCompletion = @Sendable (RealtimeError?) -> Void
 
-  /// A query that is kept synchronised.
+  /// A query that is kept synchronized.
   struct KeptQuery: Hashable {
     let path: Path
     let query: QuerySpec
@@ -235,7 +236,7 @@ final class Repository: @unchecked Sendable {
         }
       }
       for action in connection.takeActions() { perform(action) }
-      if !delayedAnswers.isEmpty, !connection.hasUnansweredListens { deliverDelayedAnswers() }
+      if !delayedWriteResponses.isEmpty, !connection.hasUnansweredListens { handleDelayedWriteResponses() }
       if !connection.hasActions, !tree.hasActions, !information.hasActions { return }
     }
   }
@@ -303,12 +304,12 @@ final class Repository: @unchecked Sendable {
   static let compoundHashThreshold = 1_024
 
   private func send(_ listen: Listen, _ number: Int64) {
-    let known = tree.serverNode(of: listen)
+    let cachedNode = tree.serverNode(of: listen)
     var request = ListenRequest(
-      path: listen.path, query: listen.query, tag: listen.tag.map(Int64.init), hash: known.hash)
-    if known.estimatedSize > Repository.compoundHashThreshold {
-      request.compoundHash = CompoundHashFields(CompoundHash(of: known))
-      connection.recordHashedNode(known, of: listen, number: number)
+      path: listen.path, query: listen.query, tag: listen.tag.map(Int64.init), hash: cachedNode.hash)
+    if cachedNode.estimatedSize > Repository.compoundHashThreshold {
+      request.compoundHash = CompoundHashFields(CompoundHash(of: cachedNode))
+      connection.recordHashedNode(cachedNode, of: listen, number: number)
     }
     transport?.send(ClientMessage.request(ClientRequest(number, .listen(request))).json())
   }
@@ -333,7 +334,7 @@ final class Repository: @unchecked Sendable {
       repository.observers = [:]
       // Removes acknowledged writes from the storage, and closes it before the other writes are cancelled.
       // Those writes stay stored for the next run.
-      repository.deliverDelayedAnswers()
+      repository.handleDelayedWriteResponses()
       repository.storage.close()
       _ = repository.cancelWrites()
       repository.hasEnded = true

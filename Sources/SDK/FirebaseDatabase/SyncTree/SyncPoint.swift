@@ -52,13 +52,13 @@ final class SyncPoint {
   func remove(
     _ query: QuerySpec, _ registration: ObserverRegistration?, error: RealtimeError?
   ) -> (queries: [QuerySpec], events: [DataEvent]) {
-    let concerned = views.filter { view in
+    let affectedViews = views.filter { view in
       if error != nil { return query.showsAll ? view.query.showsAll : view.query == query }
       return query.isDefault || view.query == query
     }
     var events: [DataEvent] = []
-    for view in concerned { events += view.remove(registration, error: error) }
-    let unobserved = concerned.filter(\.registrations.isEmpty)
+    for view in affectedViews { events += view.remove(registration, error: error) }
+    let unobserved = affectedViews.filter(\.registrations.isEmpty)
     views.removeAll { view in unobserved.contains { $0 === view } }
     return (unobserved.map(\.query), events)
   }

@@ -291,7 +291,7 @@ final class SyncTree {
     remove(nil, at: listen.path, query: listen.query, error: error)
   }
 
-  /// The requested listen for a query, given the query in the app's form.
+  /// The listen that the tree requests for a query of the app.
   func listen(at path: Path, query: QuerySpec) -> Listen {
     query.showsAll
       ? Listen(path: path, query: .default, tag: nil)

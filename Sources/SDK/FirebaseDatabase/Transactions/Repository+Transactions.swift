@@ -115,14 +115,14 @@ extension Repository {
   }
 
   private func committed(_ queue: [PendingTransaction], at path: Path) {
-    let open = queue.filter { $0.status != .completed }
-    for transaction in open {
+    let uncompleted = queue.filter { $0.status != .completed }
+    for transaction in uncompleted {
       complete(transaction)
       raise(tree.acknowledgeWrite(transaction.writeID))
     }
-    for transaction in open { raise(unwatch(transaction.path)) }
+    for transaction in uncompleted { raise(unwatch(transaction.path)) }
     sendReadyTransactions(near: path)
-    for transaction in open {
+    for transaction in uncompleted {
       transaction.completion(TransactionOutcome(error: nil, isCommitted: true, node: transaction.estimate))
     }
   }
@@ -147,14 +147,14 @@ extension Repository {
   /// - Returns: the transactions that ended, with their outcomes.
   private func rerun(_ queue: [PendingTransaction]) -> [(PendingTransaction, TransactionOutcome)] {
     var ended: [(PendingTransaction, TransactionOutcome)] = []
-    var ignored = Set(queue.filter { $0.status == .run }.map(\.writeID))
+    var excludedWrites = Set(queue.filter { $0.status == .run }.map(\.writeID))
     for transaction in queue {
       switch transaction.status {
       case .needsAbort(let error):
         raise(tree.acknowledgeWrite(transaction.writeID, isRevert: true))
         ended.append((transaction, TransactionOutcome(error: error, isCommitted: false, node: nil)))
       case .run:
-        if let outcome = rerun(transaction, &ignored) { ended.append((transaction, outcome)) }
+        if let outcome = rerun(transaction, &excludedWrites) { ended.append((transaction, outcome)) }
       case .sent, .sentNeedsAbort, .completed: break
       }
     }
@@ -172,16 +172,18 @@ extension Repository {
   /// Runs one transaction again.
   ///
   /// - Returns: the outcome, if the transaction ended.
-  private func rerun(_ transaction: PendingTransaction, _ ignored: inout Set<Int>) -> TransactionOutcome? {
+  private func rerun(_ transaction: PendingTransaction, _ excludedWrites: inout Set<Int>)
+    -> TransactionOutcome?
+  {
     let old = transaction.writeID
-    ignored.insert(old)
+    excludedWrites.insert(old)
     guard transaction.tries < PendingTransaction.maximumTries else {
       raise(tree.acknowledgeWrite(old, isRevert: true))
       let error = RealtimeError(
         .maxRetries, "The transaction was tried \(PendingTransaction.maximumTries) times without success")
       return TransactionOutcome(error: error, isCommitted: false, node: nil)
     }
-    let input = tree.latestNode(at: transaction.path, excluding: ignored)
+    let input = tree.latestNode(at: transaction.path, excluding: excludedWrites)
     transaction.input = input
     guard case .commit(let output) = transaction.update(input) else {
       raise(tree.acknowledgeWrite(old, isRevert: true))
@@ -194,7 +196,7 @@ extension Repository {
     transaction.output = output
     transaction.estimate = output.resolved(existing: input, timestamp: serverTime)
     transaction.writeID = makeIdentifier()
-    ignored.remove(old)
+    excludedWrites.remove(old)
     let events = tree.applyUserOverwrite(
       at: transaction.path, transaction.estimate, id: transaction.writeID, isVisible: transaction.isVisible)
     raise(events + tree.acknowledgeWrite(old, isRevert: true))

@@ -33,7 +33,7 @@ struct ViewFilter {
   }
 
   /// Whether a child is within the bounds.
-  private func shows(_ key: ChildKey, _ child: Node) -> Bool {
+  private func isInBounds(_ key: ChildKey, _ child: Node) -> Bool {
     !child.isEmpty && ((query.start == nil && query.end == nil) || query.contains(sortKey(key, child)))
   }
 
@@ -62,7 +62,7 @@ struct ViewFilter {
     _ key: ChildKey, in node: Node, with child: Node, from source: some CompleteChildSource,
     _ changes: inout ChangeAccumulator
   ) -> Node {
-    let new = shows(key, child) ? child : .empty
+    let new = isInBounds(key, child) ? child : .empty
     let old = node.child(key)
     if old == new { return node }
     if let limit = query.limit, node.childCount >= limit.count {
@@ -86,21 +86,24 @@ struct ViewFilter {
   ) -> Node {
     let isFromStart = if case .first = limit { true } else { false }
     func isBefore(_ a: SortKey, _ b: SortKey) -> Bool { isFromStart ? a < b : b < a }
-    var edge: (key: ChildKey, node: Node, sortKey: SortKey)?
+    var boundary: (key: ChildKey, node: Node, sortKey: SortKey)?
     node.forEachChild { other, child in
       let candidate = sortKey(other, child)
-      if edge == nil || isBefore(edge?.sortKey ?? candidate, candidate) { edge = (other, child, candidate) }
+      if boundary == nil || isBefore(boundary?.sortKey ?? candidate, candidate) {
+        boundary = (other, child, candidate)
+      }
       return true
     }
-    guard let edge else { return node }
+    guard let boundary else { return node }
     let old = node.child(key)
     if old.isEmpty {
-      guard !new.isEmpty, isBefore(sortKey(key, new), edge.sortKey) else { return node }
-      changes.add(edge.key, .removed(edge.node))
+      guard !new.isEmpty, isBefore(sortKey(key, new), boundary.sortKey) else { return node }
+      changes.add(boundary.key, .removed(boundary.node))
       changes.add(key, .added(new))
-      return node.settingChild(key, to: new).settingChild(edge.key, to: .empty)
+      return node.settingChild(key, to: new).settingChild(boundary.key, to: .empty)
     }
-    let next = nextChild(after: edge.sortKey, outside: node, except: key, from: source, isBefore: isBefore)
+    let next = nextChild(
+      after: boundary.sortKey, outside: node, except: key, from: source, isBefore: isBefore)
     if !new.isEmpty, next.map({ isBefore(sortKey(key, new), $0.sortKey) }) ?? true {
       changes.add(key, .changed(new, from: old))
       return node.settingChild(key, to: new)
@@ -114,14 +117,14 @@ struct ViewFilter {
 
   /// The nearest known child outside the window.
   private func nextChild(
-    after edge: SortKey, outside window: Node, except excluded: ChildKey,
+    after boundary: SortKey, outside window: Node, except excluded: ChildKey,
     from source: some CompleteChildSource, isBefore: (SortKey, SortKey) -> Bool
   ) -> (key: ChildKey, node: Node, sortKey: SortKey)? {
     var best: (key: ChildKey, node: Node, sortKey: SortKey)?
     source.completeNode?.forEachChild { key, child in
       guard key != excluded, window.child(key).isEmpty else { return true }
       let candidate = sortKey(key, child)
-      guard isBefore(edge, candidate), best.map({ isBefore(candidate, $0.sortKey) }) ?? true else {
+      guard isBefore(boundary, candidate), best.map({ isBefore(candidate, $0.sortKey) }) ?? true else {
         return true
       }
       best = (key, child, candidate)

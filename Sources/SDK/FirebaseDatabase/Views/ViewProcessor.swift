@@ -173,7 +173,7 @@ struct ViewProcessor {
     for (target, node) in ordered { applyUserOverwrite(at: target, node) }
   }
 
-  // MARK: Answers to writes
+  // MARK: Responses to writes
 
   private mutating func acknowledge(at path: Path, _ affected: PathTree<Bool>) {
     guard writes.shadowingWrite(at: path) == nil else { return }

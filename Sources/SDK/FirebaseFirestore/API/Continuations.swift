@@ -11,7 +11,7 @@ enum Continuations {
     "The Firestore instance was terminated before the server responded, so the outcome is not known.")
 
   /// Calls a function and waits until it calls its completion with a value or an error.
-  static func value<T: Sendable>(
+  static func waitForResult<T: Sendable>(
     _ start: (@escaping @Sendable (T?, (any Error)?) -> Void) -> Void
   ) async throws -> T {
     try await OneShotContinuation<Result<T, any Error>>.wait(fallback: .failure(unknownOutcome.object)) {
@@ -24,7 +24,7 @@ enum Continuations {
   }
 
   /// Calls a function and waits until it calls its completion with an error or nil.
-  static func done(_ start: (@escaping @Sendable ((any Error)?) -> Void) -> Void) async throws {
+  static func waitForCompletion(_ start: (@escaping @Sendable ((any Error)?) -> Void) -> Void) async throws {
     try await OneShotContinuation<Result<Void, any Error>>.wait(fallback: .failure(unknownOutcome.object)) {
       continuation in
       start { error in continuation.resume(returning: error.map { .failure($0) } ?? .success(())) }

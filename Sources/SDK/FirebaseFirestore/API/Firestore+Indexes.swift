@@ -18,7 +18,7 @@ extension Firestore {
   /// Replaces the configured indexes of the cache. Throws `invalidArgument` if the configuration is not
   /// valid.
   public func setIndexConfiguration(_ json: String) async throws {
-    try await Continuations.done { setIndexConfiguration(json, completion: $0) }
+    try await Continuations.waitForCompletion { setIndexConfiguration(json, completion: $0) }
   }
 
   /// Replaces the configured indexes of the cache by those of a configuration. The method reads the stream
@@ -42,13 +42,13 @@ extension Firestore {
   /// Replaces the configured indexes of the cache. Throws `invalidArgument` if the configuration is not
   /// valid.
   public func setIndexConfiguration(_ stream: InputStream) async throws {
-    try await Continuations.done { setIndexConfiguration(stream, completion: $0) }
+    try await Continuations.waitForCompletion { setIndexConfiguration(stream, completion: $0) }
   }
 
   private func configureIndexes(_ data: Data, _ completion: (@Sendable ((any Error)?) -> Void)?) {
     let client = client
     do throws(FirestoreError) {
-      client.configure(try IndexConfiguration.parse(data), completion: reporting(completion))
+      client.configure(try IndexConfiguration.parse(data), completion: withTypedErrors(completion))
     } catch {
       FirestoreLog.warning("I-FST000004", error.message)
       if let completion { client.callbackQueue.async { completion(error.object) } }

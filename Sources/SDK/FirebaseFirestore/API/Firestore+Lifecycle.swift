@@ -7,21 +7,23 @@ extension Firestore {
   /// Uses the network again after `disableNetwork`.
   @preconcurrency
   public func enableNetwork(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
-    client.setNetwork(enabled: true, completion: reporting(completion))
+    client.setNetwork(enabled: true, completion: withTypedErrors(completion))
   }
 
   /// Uses the network again after `disableNetwork`.
-  public func enableNetwork() async throws { try await Continuations.done { enableNetwork(completion: $0) } }
+  public func enableNetwork() async throws {
+    try await Continuations.waitForCompletion { enableNetwork(completion: $0) }
+  }
 
   /// Disables the network: reads use the cache, and writes wait.
   @preconcurrency
   public func disableNetwork(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
-    client.setNetwork(enabled: false, completion: reporting(completion))
+    client.setNetwork(enabled: false, completion: withTypedErrors(completion))
   }
 
   /// Disables the network: reads use the cache, and writes wait.
   public func disableNetwork() async throws {
-    try await Continuations.done { disableNetwork(completion: $0) }
+    try await Continuations.waitForCompletion { disableNetwork(completion: $0) }
   }
 
   /// Calls the completion when the server has accepted or rejected every write made until now.
@@ -32,7 +34,7 @@ extension Firestore {
 
   /// Waits until the server has accepted or rejected every write made until now.
   public func waitForPendingWrites() async throws {
-    try await Continuations.done { waitForPendingWrites(completion: $0) }
+    try await Continuations.waitForCompletion { waitForPendingWrites(completion: $0) }
   }
 
   /// Calls the listener each time that all snapshot listeners show the same state of the database.
@@ -51,11 +53,13 @@ extension Firestore {
   /// sent its commit fails with `cancelled`.
   @preconcurrency
   public func terminate(completion: (@Sendable ((any Error)?) -> Void)? = nil) {
-    end(reporting(completion))
+    end(withTypedErrors(completion))
   }
 
   /// Terminates the instance, and waits until it has released its resources.
-  public func terminate() async throws { try await Continuations.done { terminate(completion: $0) } }
+  public func terminate() async throws {
+    try await Continuations.waitForCompletion { terminate(completion: $0) }
+  }
 
   /// Deletes the cache on disk with all its writes. The app calls it before the first use of an instance, or
   /// after `terminate`.
@@ -76,6 +80,6 @@ extension Firestore {
 
   /// Deletes the cache. Throws `failedPrecondition` while the instance is in use.
   public func clearPersistence() async throws {
-    try await Continuations.done { clearPersistence(completion: $0) }
+    try await Continuations.waitForCompletion { clearPersistence(completion: $0) }
   }
 }

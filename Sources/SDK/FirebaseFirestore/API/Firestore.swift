@@ -77,7 +77,8 @@ open class Firestore: NSObject, @unchecked Sendable {
     let (instance, isNew) = instances.withLock { instances in
       if let existing = instances[key], existing.app === app { return (existing, false) }
       let new = Firestore(app: app, name: DatabaseName(project: project, database: database))
-      // Another app may already have the deleted app's name, and nothing would remove this instance later.
+      // The instance of a deleted app is not stored: another app may already have the same name, and nothing
+      // would remove the instance later.
       if !app.isDeleted { instances[key] = new }
       return (new, true)
     }
@@ -102,12 +103,12 @@ open class Firestore: NSObject, @unchecked Sendable {
           "Cannot use cacheSettings, because \(contradictions) is specified too. Please remove the code specifying"
             + " \(contradictions).")
       }
-      let isLate = state.withLock { state in
+      let isChangedAfterFirstUse = state.withLock { state in
         if state.client != nil { return !FirestoreSettings(state.settings).isEqual(newValue) }
         state.settings = values
         return false
       }
-      if isLate {
+      if isChangedAfterFirstUse {
         failIllegalState(
           "Firestore instance has already been started and its settings can no longer be changed. You can"
             + " only set settings before calling any other methods on a Firestore instance.")
@@ -240,11 +241,11 @@ open class Firestore: NSObject, @unchecked Sendable {
   }
 
   func write(_ writes: [Write], completion: (@Sendable ((any Error)?) -> Void)?) {
-    client.write(writes, completion: reporting(completion))
+    client.write(writes, completion: withTypedErrors(completion))
   }
 
   func write(_ writes: [Write]) async throws {
-    try await Continuations.done { done in write(writes, completion: done) }
+    try await Continuations.waitForCompletion { done in write(writes, completion: done) }
   }
 
   /// Runs a transaction: the block reads first and writes afterwards. The SDK runs the block up to five

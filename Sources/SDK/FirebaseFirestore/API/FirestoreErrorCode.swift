@@ -193,7 +193,7 @@ enum FirestoreLog {
 }
 
 /// Converts an app's completion to a completion for the client, which has typed errors.
-func reporting(
+func withTypedErrors(
   _ completion: (@Sendable ((any Error)?) -> Void)?
 ) -> (@Sendable (FirestoreError?) -> Void)? {
   guard let completion else { return nil }

@@ -134,11 +134,12 @@ struct BundleDecoder: Sendable {
     return text
   }
 
-  /// A count that is a number or a string.
-  private func number(_ json: JSON, _ name: String, orElse absent: Int?) throws(FirestoreError) -> Int {
+  /// Reads a count, which is a number or a string. Without a value it returns `defaultValue`, or throws if that
+  /// is nil.
+  private func number(_ json: JSON, _ name: String, orElse defaultValue: Int?) throws(FirestoreError) -> Int {
     let value: Int?
     switch json[name] {
-    case nil: value = absent
+    case nil: value = defaultValue
     case let text as String: value = Int(text)
     case let number as NSNumber: value = Int(exactly: number.doubleValue)
     default: value = nil
@@ -201,7 +202,7 @@ struct BundleDecoder: Sendable {
       var result: JSON = [:]
       for (key, value) in map {
         if isFields {
-          // These names are field names of the app, which may be any names.
+          // The keys are the app's field names. A field that is named `limit` or `readTime` must not be converted.
           result[key] = canonical(value)
         } else if timeNames.contains(key), let text = timeText(value) {
           result[key] = text

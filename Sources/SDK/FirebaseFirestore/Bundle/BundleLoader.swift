@@ -59,7 +59,7 @@ struct BundleLoader {
     }
   }
 
-  /// The complete bundle. It is called after the last byte.
+  /// Returns the complete bundle. The caller must have appended the last byte and read all elements.
   func finish() throws(FirestoreError) -> Bundle {
     try reader.finish()
     // Google's SDK uses this code for an empty bundle.

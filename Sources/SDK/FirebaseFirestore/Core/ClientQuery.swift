@@ -28,24 +28,24 @@ struct ClientQuery: Hashable, Sendable {
   let target: Target
   /// The query in the form for matching documents; nil for a document, and for a query that the server will
   /// reject.
-  let normal: NormalizedQuery?
+  let normalizedQuery: NormalizedQuery?
 
   init(document name: DocumentName) {
     scope = .document(name)
     isLimitToLast = false
     target = .document(name)
-    normal = nil
+    normalizedQuery = nil
   }
 
-  /// Makes a query from the app's query, with or without its implicit orders.
+  /// Makes a query from the app's query. Adds the implicit orders that are missing.
   init(_ query: ModelQuery, isLimitToLast: Bool = false) {
-    let stated = query.normalized
-    scope = .query(stated)
+    let normalized = query.normalized
+    scope = .query(normalized)
     self.isLimitToLast = isLimitToLast
-    var asked = stated
-    if isLimitToLast { asked.structured = stated.structured.reversed }
-    target = .query(asked)
-    normal = try? NormalizedQuery(stated)
+    var watched = normalized
+    if isLimitToLast { watched.structured = normalized.structured.reversed }
+    target = .query(watched)
+    normalizedQuery = try? NormalizedQuery(normalized)
   }
 
   static func == (a: ClientQuery, b: ClientQuery) -> Bool {
@@ -75,13 +75,13 @@ struct ClientQuery: Hashable, Sendable {
     guard document.isFound else { return false }
     switch scope {
     case .document(let name): return document.name == name
-    case .query: return normal?.matches(document.name, document.fields) ?? false
+    case .query: return normalizedQuery?.matches(document.name, document.fields) ?? false
     }
   }
 
   /// Compares two documents by the order of the query.
   func compare(_ a: CachedDocument, _ b: CachedDocument) -> ComparisonOrder {
-    normal?.compare(a.name, a.fields, b.name, b.fields) ?? DocumentName.compare(a.name, b.name)
+    normalizedQuery?.compare(a.name, a.fields, b.name, b.fields) ?? DocumentName.compare(a.name, b.name)
   }
 }
 

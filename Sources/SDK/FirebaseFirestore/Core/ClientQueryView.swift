@@ -1,6 +1,9 @@
 // The view of one query: its documents, the documents that the server has confirmed, and the snapshots for
 // listeners.
 //
+// A document is in limbo if its cached contents match the query, although the server did not report it for the
+// query's target.
+//
 // Invariant: a view is in sync only if its target is current and is not being reset, and none of its
 // documents is in limbo.
 
@@ -40,11 +43,11 @@ struct ClientQueryView {
   /// Whether the last snapshot was in sync; nil before the first.
   private var wasSynced: Bool?
   /// The documents that belong to the target on the server.
-  private(set) var synced: Set<DocumentName>
+  private(set) var remoteKeys: Set<DocumentName>
 
   init(query: ClientQuery, remoteKeys: Set<DocumentName>) {
     self.query = query
-    synced = remoteKeys
+    self.remoteKeys = remoteKeys
     documents = DocumentSet(query: query)
   }
 
@@ -77,7 +80,7 @@ struct ClientQueryView {
           // The server acknowledged the write. The listener receives the document with the watch snapshot
           // that confirms the write.
           if before.hasLocalChanges, after.hasCommittedChanges {
-            result.acknowledged[name] = confirmation(of: after, isAcknowledgement)
+            result.acknowledged[name] = confirmingVersion(of: after, isAcknowledgement)
             continue
           }
           result.changes.track(.modified, after)
@@ -87,14 +90,14 @@ struct ClientQueryView {
           result.changes.track(.metadata, after)
         } else {
           if before.hasLocalChanges, after.hasCommittedChanges {
-            result.acknowledged[name] = confirmation(of: after, isAcknowledgement)
+            result.acknowledged[name] = confirmingVersion(of: after, isAcknowledgement)
           }
           continue
         }
-        inserted.append(ShownDocument(after, isPending: isPending, since: snapshotVersion))
+        inserted.append(ShownDocument(after, isPending: isPending, snapshotVersion: snapshotVersion))
       case (nil, let after?):
         result.changes.track(.added, after)
-        inserted.append(ShownDocument(after, isPending: isPending, since: snapshotVersion))
+        inserted.append(ShownDocument(after, isPending: isPending, snapshotVersion: snapshotVersion))
       case (let before?, nil):
         result.changes.track(.removed, before)
         removed.insert(name)
@@ -114,15 +117,15 @@ struct ClientQueryView {
   }
 
   /// The version of the snapshot that must report the committed contents of a document: the version of these
-  /// contents. Watch may already be past it, for instance if a later write to the document was rejected or
-  /// changed nothing. In this case the view does not wait for another snapshot, because an idle server would
-  /// not send one.
+  /// contents. Watch may already have delivered this snapshot, for instance if a later write to the document was
+  /// rejected or changed nothing. In this case the view does not wait for another snapshot, because an idle
+  /// server would not send one.
   ///
-  /// If the commit time is not after the last snapshot before the write, it cannot be compared with
-  /// snapshots. In this case the next snapshot decides. The commit time is the read time of the document.
-  private func confirmation(of document: CachedDocument, _ isAcknowledgement: Bool) -> ModelTimestamp {
-    let since = documents.shown(document.name)?.since ?? .epoch
-    if !isAcknowledgement || document.readTime > since { return document.version }
+  /// The commit time, which is the document's `readTime`, may precede the last snapshot before the write. Then it
+  /// cannot be compared with snapshots, and the next snapshot must report the contents.
+  private func confirmingVersion(of document: CachedDocument, _ isAcknowledgement: Bool) -> ModelTimestamp {
+    let previousVersion = documents.shown(document.name)?.snapshotVersion ?? .epoch
+    if !isAcknowledgement || document.readTime > previousVersion { return document.version }
     let (next, isLast) = snapshotVersion.microseconds.addingReportingOverflow(1)
     return isLast ? snapshotVersion : ModelTimestamp(microseconds: next)
   }
@@ -143,8 +146,8 @@ struct ClientQueryView {
     acknowledged.merge(pending.acknowledged) { $1 }
     if let version { snapshotVersion = max(snapshotVersion, version) }
     if let change = targetChange {
-      synced.formUnion(change.added)
-      synced.subtract(change.removed)
+      remoteKeys.formUnion(change.added)
+      remoteKeys.subtract(change.removed)
       isCurrent = change.isCurrent
       hasCachedResults = !change.resumeToken.isEmpty
     }
@@ -200,9 +203,10 @@ struct ClientQueryView {
     var left: [DocumentName] = []
     var entered: [DocumentName] = []
     for name in names {
-      let isMissed = acknowledged[name].map { $0 <= snapshotVersion } ?? false
+      let isConfirmationOverdue = acknowledged[name].map { $0 <= snapshotVersion } ?? false
       let isInLimbo =
-        documents[name].map { !synced.contains(name) && (!$0.hasLocalChanges || isMissed) } ?? false
+        documents[name].map { !remoteKeys.contains(name) && (!$0.hasLocalChanges || isConfirmationOverdue) }
+        ?? false
       if isInLimbo, limbo.insert(name).inserted { entered.append(name) }
       if !isInLimbo, limbo.remove(name) != nil { left.append(name) }
     }

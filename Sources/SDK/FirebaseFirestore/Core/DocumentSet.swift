@@ -1,7 +1,8 @@
 // A document set: the documents of a view in the query's order, and whether each has pending writes.
 //
 // Invariant: `ordered` is sorted by the query and then by name. It contains the same documents as `byName`.
-// Copies share their structure, so a snapshot that waits for its listener costs only its changes.
+// Copies share their structure, so a snapshot that is queued for its listener needs memory only for its
+// changes.
 
 import FirestoreModel
 
@@ -11,12 +12,12 @@ final class ShownDocument: Sendable {
   /// Whether the document has writes that watch has not confirmed.
   let isPending: Bool
   /// The version of the last snapshot of the server when the view received these contents.
-  let since: ModelTimestamp
+  let snapshotVersion: ModelTimestamp
 
-  init(_ document: CachedDocument, isPending: Bool, since: ModelTimestamp = .epoch) {
+  init(_ document: CachedDocument, isPending: Bool, snapshotVersion: ModelTimestamp = .epoch) {
     self.document = document
     self.isPending = isPending
-    self.since = since
+    self.snapshotVersion = snapshotVersion
   }
 }
 

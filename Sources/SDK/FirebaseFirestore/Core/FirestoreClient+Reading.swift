@@ -15,7 +15,7 @@ extension FirestoreClient {
       }
       return
     }
-    first(of: query) { result in
+    getFirstSnapshot(of: query) { result in
       if case .success(let view) = result, view.fromCache, source == .server {
         completion(
           .failure(
@@ -44,10 +44,10 @@ extension FirestoreClient {
           return
         }
         let metadata = SnapshotMetadata(hasPendingWrites: document.hasLocalChanges, isFromCache: true)
-        let isKnown = document.isFound || document.isMissing
+        let isInCache = document.isFound || document.isMissing
         client.callbackQueue.async {
           completion(
-            isKnown
+            isInCache
               ? .success((document.isFound ? document : nil, metadata))
               : .failure(
                 .unavailable(
@@ -58,7 +58,7 @@ extension FirestoreClient {
       }
       return
     }
-    first(of: ClientQuery(document: name)) { result in
+    getFirstSnapshot(of: ClientQuery(document: name)) { result in
       completion(result.flatMap { FirestoreClient.document(name, in: $0, source: source) })
     }
   }
@@ -83,7 +83,7 @@ extension FirestoreClient {
   }
 
   /// Delivers the first snapshot that the server confirmed, or the cache's snapshot while offline.
-  private func first(of query: ClientQuery, completion: @escaping @Sendable (ViewResult) -> Void) {
+  private func getFirstSnapshot(of query: ClientQuery, completion: @escaping @Sendable (ViewResult) -> Void) {
     let options = ListenerOptions(includeMetadataChanges: true, waitForSyncWhenOnline: true)
     let registration = Guarded<(any ListenerRegistration)?>(nil)
     let isDone = Guarded(false)

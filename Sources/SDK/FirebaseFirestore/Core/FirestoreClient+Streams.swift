@@ -89,7 +89,7 @@ extension FirestoreClient {
 
   private func writeReceived(_ buffer: ByteBuffer, _ number: Int) throws(FirestoreError) {
     let message = try parse(Google_Firestore_V1_WriteResponse.self, buffer)
-    writeRequests.answered(message)
+    writeRequests.recordResponse(message)
     guard engine.writing.hasHandshake else {
       engine.writeHandshakeDone(number)
       return

@@ -54,14 +54,14 @@ final class FirestoreClient: @unchecked Sendable {
     self.callbackQueue = callbackQueue
     datastore = Datastore(
       database: database, appID: appID, connection: ClientGRPCConnection(address), credentials: credentials)
-    // This is the first event on the queue. It opens the cache.
+    // A placeholder. The first event on the queue opens the cache and replaces this engine.
     engine = SyncEngine(persistence: MemoryPersistence(isEager: true), seed: 0)
     let observer = CacheObserver(
       failed: cacheFailed, syncFailed: { [weak self] in self?.event { $0.engine.cacheSyncFailed() } })
     event { client in
       client.engine = SyncEngine(
         persistence: cache.open(client.database, observer: observer), seed: UInt64.random(in: 0...UInt64.max))
-      client.follow(credentials)
+      client.observeUser(of: credentials)
       client.engine.enableNetwork()
       if let size = cache.size, size != FirestoreCacheSizeUnlimited {
         client.engine.startGarbageCollection(above: Int(size))
@@ -70,7 +70,7 @@ final class FirestoreClient: @unchecked Sendable {
   }
 
   /// Observes the signed-in user, and uses that user's mutation queue.
-  private func follow(_ credentials: CallCredentials) {
+  private func observeUser(of credentials: CallCredentials) {
     userObservation = credentials.observeUser { [weak self] user in
       self?.event { client in
         guard !client.isTerminated, credentials.user != user else { return }
@@ -112,20 +112,20 @@ final class FirestoreClient: @unchecked Sendable {
     deliver: @escaping @Sendable (ViewResult) -> Void
   ) -> any ListenerRegistration {
     let cancellation = CancellationFlag()
-    let started = Guarded<ListenerID?>(nil)
+    let listenerID = Guarded<ListenerID?>(nil)
     event { client in
       guard !client.isTerminated else {
         if isOnce { client.callbackQueue.async { deliver(.failure(FirestoreClient.terminated)) } }
         return
       }
       let id = ListenerID(number: client.newNumber())
-      started.withLock { $0 = id }
+      listenerID.withLock { $0 = id }
       client.listeners[id] = Listener(cancellation: cancellation, isOnce: isOnce, deliver: deliver)
       client.engine.listen(id, to: query, options: options)
     }
     return SnapshotListenerRegistration(cancellation) { [weak self] in
       self?.event { client in
-        guard let id = started.withLock({ $0 }) else { return }
+        guard let id = listenerID.withLock({ $0 }) else { return }
         client.listeners[id] = nil
         client.engine.unlisten(id)
       }
@@ -134,16 +134,16 @@ final class FirestoreClient: @unchecked Sendable {
 
   func listenInSync(_ deliver: @escaping @Sendable () -> Void) -> any ListenerRegistration {
     let cancellation = CancellationFlag()
-    let started = Guarded<ListenerID?>(nil)
+    let listenerID = Guarded<ListenerID?>(nil)
     event { client in
       let id = ListenerID(number: client.newNumber())
-      started.withLock { $0 = id }
+      listenerID.withLock { $0 = id }
       client.inSyncListeners[id] = (cancellation, deliver)
       client.engine.addInSyncListener(id)
     }
     return SnapshotListenerRegistration(cancellation) { [weak self] in
       self?.event { client in
-        guard let id = started.withLock({ $0 }) else { return }
+        guard let id = listenerID.withLock({ $0 }) else { return }
         client.inSyncListeners[id] = nil
         client.engine.removeInSyncListener(id)
       }
@@ -237,18 +237,18 @@ final class FirestoreClient: @unchecked Sendable {
     while let bytes = try source.read() {
       loader.append(bytes)
       while true {
-        let (before, isKnown) = (loader.documentsLoaded, loader.metadata != nil)
+        let (previousCount, hadMetadata) = (loader.documentsLoaded, loader.metadata != nil)
         guard try loader.step(), let metadata = loader.metadata else { break }
-        if !isKnown {
+        if !hadMetadata {
           if try onQueue({ client throws(PersistenceFailure) in
             try client.engine.store.hasBundle(asNewAs: metadata)
           }) {
             task.succeed(metadata)
             return
           }
-          task.progress(metadata, documents: 0, bytes: 0)
-        } else if loader.documentsLoaded > before {
-          task.progress(metadata, documents: loader.documentsLoaded, bytes: loader.bytesLoaded)
+          task.reportProgress(metadata, documents: 0, bytes: 0)
+        } else if loader.documentsLoaded > previousCount {
+          task.reportProgress(metadata, documents: loader.documentsLoaded, bytes: loader.bytesLoaded)
         }
       }
     }
@@ -280,7 +280,7 @@ final class FirestoreClient: @unchecked Sendable {
   func namedQuery(_ name: String, completion: @escaping @Sendable (NamedQuery?) -> Void) {
     event { client in
       var query: NamedQuery?
-      client.report { store throws(PersistenceFailure) in query = try store.namedQuery(name) }
+      client.performOnStore { store throws(PersistenceFailure) in query = try store.namedQuery(name) }
       let found = query
       client.callbackQueue.async { completion(found) }
     }
@@ -290,14 +290,14 @@ final class FirestoreClient: @unchecked Sendable {
 
   func configure(_ indexes: Set<FieldIndex>, completion: (@Sendable (FirestoreError?) -> Void)?) {
     event { client in
-      let error = client.report { store throws(PersistenceFailure) in try store.configure(indexes) }
+      let error = client.performOnStore { store throws(PersistenceFailure) in try store.configure(indexes) }
       if let completion { client.callbackQueue.async { completion(error) } }
     }
   }
 
   /// Runs an operation of the cache. A failure is logged and returned.
   @discardableResult
-  private func report(
+  private func performOnStore(
     _ body: (inout LocalStore) throws(PersistenceFailure) -> Void
   ) -> FirestoreError? {
     do throws(PersistenceFailure) {
@@ -313,7 +313,7 @@ final class FirestoreClient: @unchecked Sendable {
 
   func deleteAllIndexes() {
     event { client in
-      client.report { store throws(PersistenceFailure) in try store.deleteAllIndexes() }
+      client.performOnStore { store throws(PersistenceFailure) in try store.deleteAllIndexes() }
     }
   }
 

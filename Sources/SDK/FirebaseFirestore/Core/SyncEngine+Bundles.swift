@@ -1,5 +1,5 @@
-// Applies a loaded bundle to views and listeners. It is handled like documents from watch, but no target
-// becomes current.
+// Applies a loaded bundle to views and listeners. The engine handles the bundle's documents like documents from
+// watch, but no target becomes current.
 
 import FirestoreModel
 

@@ -4,7 +4,6 @@
 //
 // Invariant: at most `maxLimboResolutions` are in flight. Each document is requested only once, and only
 // while it is in limbo in some view.
-// has it in limbo.
 
 import FirestoreModel
 

@@ -29,7 +29,7 @@ extension SyncEngine {
     aggregator = nil
   }
 
-  /// Stops the streams and timers, and removes the listeners. Listeners receive no more events.
+  /// Stops the streams and timers, and removes and returns the listeners. They receive no more events.
   mutating func shutDown() -> [ListenerID] {
     offlineCauses.insert(.ended)
     closeStreams()

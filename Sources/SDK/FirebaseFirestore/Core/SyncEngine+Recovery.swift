@@ -1,5 +1,5 @@
-// Recovers from failures of the cache. If an event of the server could not be stored, the network is off. The
-// engine repeats the event with back-off until the cache accepts it. Then the streams open again.
+// Recovers from failures of the cache. If the cache cannot store an event of the server, the engine closes its
+// streams and repeats the event with back-off until the cache stores it. Then it opens the streams again.
 //
 // Invariant: failed operations are repeated in their order. The network is off while a failed operation is
 // outstanding.
@@ -30,8 +30,8 @@ extension SyncEngine {
 
   /// Disables the network, and repeats an operation until it succeeds.
   mutating func retry(_ operation: OutstandingOperation, after failure: PersistenceFailure) {
-    // This precedes the report of the failure. The report fails the writes of a damaged cache, except those
-    // with an outstanding operation.
+    // The operation is appended before `report` runs. For a damaged cache `report` fails all queued writes
+    // except those with an outstanding operation.
     outstanding.append(operation)
     report(failure)
     goOffline(.cache)
@@ -109,18 +109,20 @@ extension SyncEngine {
   /// Fails the completions of queued writes that were lost with a damaged cache. The server may have
   /// committed batches in flight.
   private mutating func failLostWrites(_ error: FirestoreError) {
-    var known: Set<BatchID> = []
+    var outstandingBatches: Set<BatchID> = []
     for operation in outstanding {
       switch operation {
-      case .acknowledge(let batch, _, _), .reject(let batch, _): known.insert(batch.id)
+      case .acknowledge(let batch, _, _), .reject(let batch, _): outstandingBatches.insert(batch.id)
       case .switchUser, .check: break
       }
     }
-    for (batch, completion) in writeCompletions.sorted(by: { $0.key < $1.key }) where !known.contains(batch) {
+    for (batch, completion) in writeCompletions.sorted(by: { $0.key < $1.key })
+    where !outstandingBatches.contains(batch) {
       writeCompletions[batch] = nil
       act(.completed(completion, error))
     }
-    for (batch, waiters) in pendingWriteWaiters.sorted(by: { $0.key < $1.key }) where !known.contains(batch) {
+    for (batch, waiters) in pendingWriteWaiters.sorted(by: { $0.key < $1.key })
+    where !outstandingBatches.contains(batch) {
       pendingWriteWaiters[batch] = nil
       for waiter in waiters { act(.completed(waiter, error)) }
     }

@@ -106,7 +106,7 @@ extension SyncEngine {
     do throws(PersistenceFailure) {
       try apply(event)
     } catch {
-      // The server sends the changes again that could not be stored.
+      // With the earlier resume tokens the server sends the changes again that could not be stored.
       listenTargets = before
       throw error
     }

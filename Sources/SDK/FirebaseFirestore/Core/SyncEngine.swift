@@ -124,8 +124,8 @@ struct SyncEngine {
     let result = try store.execute(query, usePreviousResults: true)
     var view = ClientQueryView(query: query, remoteKeys: result.remoteKeys)
     let pending = view.compute(Dictionary(result.documents.map { ($0.name, $0) }) { first, _ in first })
-    // Another query with the same target may already be in sync: the same query with a limit that counts from
-    // the other end.
+    // Another query can have the same target, because a limit to the last documents is sent as a limit to the
+    // first ones in reversed order. Its view may already be in sync.
     let isCurrent = (queriesOfTarget[target.id] ?? []).contains { views[$0]?.isCurrent == true }
     let change = TargetChange(resumeToken: target.resumeToken, isCurrent: isCurrent)
     let applied = view.apply(pending, targetChange: change)
@@ -213,9 +213,9 @@ struct SyncEngine {
 
   /// Applies changed documents to every view and notifies the listeners.
   ///
+  /// - Parameters:
   ///   - event: the snapshot of the server that changed the documents; nil for other changes.
   ///   - isAcknowledgement: whether the documents changed because the server acknowledged writes to them.
-  ///   - isAcknowledgement: whether they changed because the server acknowledged writes to them.
   mutating func raise(
     _ changes: DocumentChanges, event: RemoteEvent? = nil, isAcknowledgement: Bool = false
   ) {
@@ -282,9 +282,9 @@ struct SyncEngine {
     let queries = queriesOfTarget[target] ?? []
     // This method is called for every document that arrives. For a target with one query, the set is not
     // copied.
-    if queries.count == 1, let query = queries.first { return views[query]?.synced ?? [] }
+    if queries.count == 1, let query = queries.first { return views[query]?.remoteKeys ?? [] }
     var keys: Set<DocumentName> = []
-    for query in queries { keys.formUnion(views[query]?.synced ?? []) }
+    for query in queries { keys.formUnion(views[query]?.remoteKeys ?? []) }
     return keys
   }
 

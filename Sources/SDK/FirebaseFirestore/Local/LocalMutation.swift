@@ -58,8 +58,9 @@ extension Write {
       var contents = mask == nil ? fields : patched(document.fields, with: fields)
       for (index, transform) in transforms.enumerated() {
         let before = document.fields.value(at: transform.field)
-        let answer = index < result.transformResults.count ? result.transformResults[index] : nil
-        contents.set(transform.acknowledgedResult(before: before, answer: answer), at: transform.field)
+        let serverResult = index < result.transformResults.count ? result.transformResults[index] : nil
+        contents.set(
+          transform.acknowledgedResult(before: before, serverResult: serverResult), at: transform.field)
       }
       document.setFound(contents, version: version, changes: .committed)
     case .delete:
@@ -134,10 +135,10 @@ extension FieldTransform {
   }
 
   /// The field's value after the server has acknowledged the write.
-  func acknowledgedResult(before: Value?, answer: Value?) -> Value {
+  func acknowledgedResult(before: Value?, serverResult: Value?) -> Value {
     switch operation {
     case .appendMissing, .removeAll: apply(to: before, requestTime: .epoch).value
-    case .serverTimestamp, .increment, .maximum, .minimum: answer ?? .null
+    case .serverTimestamp, .increment, .maximum, .minimum: serverResult ?? .null
     }
   }
 

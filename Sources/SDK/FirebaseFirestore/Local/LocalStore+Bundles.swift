@@ -19,11 +19,11 @@ extension LocalStore {
     let before = targets
     do throws(PersistenceFailure) {
       // A separate target protects the bundle's documents from garbage collection.
-      let holder: TargetData? =
-        if let target = LocalStore.holder(of: bundle) { try allocate(target) } else { nil }
+      let bundleTarget: TargetData? =
+        if let target = LocalStore.bundleTarget(of: bundle) { try allocate(target) } else { nil }
       var targets: [TargetData] = []
       for query in bundle.queries { targets.append(try allocate(query.clientQuery.target)) }
-      return try store(bundle, holder: holder, targets: targets)
+      return try store(bundle, bundleTarget: bundleTarget, targets: targets)
     } catch {
       restore(before)
       throw error
@@ -31,13 +31,14 @@ extension LocalStore {
   }
 
   private mutating func store(
-    _ bundle: Bundle, holder: TargetData?, targets: [TargetData]
+    _ bundle: Bundle, bundleTarget: TargetData?, targets: [TargetData]
   ) throws(PersistenceFailure) -> DocumentChanges {
     try transaction(.useBundle) { store in
-      if let holder {
+      if let bundleTarget {
         let found = Set(bundle.documents.values.filter(\.isFound).map(\.name))
-        store.persistence.removeMatchingKeys(store.persistence.matchingKeys(of: holder.id), from: holder.id)
-        store.persistence.addMatchingKeys(found, to: holder.id)
+        store.persistence.removeMatchingKeys(
+          store.persistence.matchingKeys(of: bundleTarget.id), from: bundleTarget.id)
+        store.persistence.addMatchingKeys(found, to: bundleTarget.id)
       }
       let changes = store.storeIfNewer(bundle.documents)
       for (query, data) in zip(bundle.queries, targets) {
@@ -48,7 +49,7 @@ extension LocalStore {
     }
   }
 
-  private static func holder(of bundle: Bundle) -> Target? {
+  private static func bundleTarget(of bundle: Bundle) -> Target? {
     guard let database = bundle.documents.keys.first?.database else { return nil }
     // No document of the database has this name, because the ID of its collection is reserved.
     let path = ResourcePath(["__bundle__", bundle.metadata.id])

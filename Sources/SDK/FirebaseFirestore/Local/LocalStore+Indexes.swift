@@ -31,16 +31,19 @@ extension LocalStore {
   mutating func createIndexes(from query: ClientQuery, searched: Int, found: Int) {
     let found = min(found, query.limit ?? .max)
     guard createsIndexes, searched >= LocalStore.minimumDocumentsToIndex,
-      Double(searched) > LocalStore.maximumReadsPerResult * Double(found), let normal = query.normal
+      Double(searched) > LocalStore.maximumReadsPerResult * Double(found),
+      let normalizedQuery = query.normalizedQuery
     else { return }
     let useful = Set(
-      normal.disjunctions.compactMap { terms in
-        FieldIndex.serving(terms, of: normal).flatMap { IndexPlan($0, for: terms, of: normal)?.index }
+      normalizedQuery.disjunctions.compactMap { terms in
+        FieldIndex.serving(terms, of: normalizedQuery).flatMap {
+          IndexPlan($0, for: terms, of: normalizedQuery)?.index
+        }
       })
-    let known = persistence.fieldIndexes
-    let new = useful.subtracting(known)
+    let existing = persistence.fieldIndexes
+    let new = useful.subtracting(existing)
     guard !new.isEmpty, automaticIndexes.count + new.count <= LocalStore.automaticIndexLimit else { return }
     automaticIndexes.formUnion(new)
-    persistence.setFieldIndexes(known.union(new))
+    persistence.setFieldIndexes(existing.union(new))
   }
 }

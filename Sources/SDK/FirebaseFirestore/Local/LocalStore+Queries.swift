@@ -11,7 +11,7 @@ extension LocalStore {
   /// The results of a query in the local views of all cached documents.
   ///
   /// - Parameter usePreviousResults: whether the search may start from the documents that the server last
-  ///   reported for the target. It must not if a document has left the result of a query with a limit.
+  ///   reported for the target. False if a document has left the result of a query with a limit.
   mutating func execute(
     _ query: ClientQuery, usePreviousResults: Bool
   ) throws(PersistenceFailure) -> QueryResult {
@@ -42,8 +42,8 @@ extension LocalStore {
     if query.limit != nil {
       guard previous.count == keys.count else { return nil }
       previous.sort { query.compare($0, $1) == .ascending }
-      let edge = query.isLimitToLast ? previous.first : previous.last
-      if let edge, edge.hasPendingWrites || edge.version > version { return nil }
+      let boundary = query.isLimitToLast ? previous.first : previous.last
+      if let boundary, boundary.hasPendingWrites || boundary.version > version { return nil }
     }
     var found = Set(previous.map(\.name))
     for document in search(query, readAfter: version).documents {
@@ -77,8 +77,8 @@ extension LocalStore {
         if query.matches(view) { found.append(view) }
       }
       // Adds documents with local writes: they may match only with these writes, or may have changed since.
-      let known = Set(overlays.isEmpty ? [] : cached.map(\.name))
-      for name in overlays.keys where !known.contains(name) {
+      let cachedNames = Set(overlays.isEmpty ? [] : cached.map(\.name))
+      for name in overlays.keys where !cachedNames.contains(name) {
         let view = view(of: name)
         if query.matches(view) { found.append(view) }
       }
@@ -110,8 +110,8 @@ extension LocalStore {
   // MARK: Indexes
 
   private func plans(for query: ClientQuery) -> (plans: [IndexPlan], collections: [ResourcePath])? {
-    guard case .query(let model) = query.scope, let normal = query.normal,
-      let plans = IndexPlan.plans(for: normal, among: persistence.fieldIndexes)
+    guard case .query(let model) = query.scope, let normalizedQuery = query.normalizedQuery,
+      let plans = IndexPlan.plans(for: normalizedQuery, among: persistence.fieldIndexes)
     else { return nil }
     return (plans, collections(in: QueryScope(model)))
   }

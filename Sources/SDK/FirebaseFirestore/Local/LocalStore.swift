@@ -38,8 +38,8 @@ struct LocalStore {
     automaticIndexes = persistence.fieldIndexes
   }
 
-  /// Runs an operation as one group of changes. If it throws, the persistence is unchanged. `body` must not
-  /// make other changes that would have to be undone.
+  /// Runs an operation as one group of changes. If it throws, the persistence is unchanged, but changes that
+  /// `body` made to other properties remain.
   mutating func transaction<T>(
     _ operation: StoreOperation, _ body: (inout LocalStore) -> T
   ) throws(PersistenceFailure) -> T {
@@ -72,7 +72,7 @@ struct LocalStore {
       for name in batch.documents {
         guard var document = documents[name] else { continue }
         var fields = batch.applyLocally(to: &document, touched: touched[name] ?? [])
-        // Documents that exist only because of local writes are stored too.
+        // The overlay of a document that is not in the cache replaces the complete document.
         if uncached.contains(name) { fields = nil }
         if let overlay = Write.overlay(for: document, touched: fields) {
           store.persistence.setOverlay(Overlay(batch: batch.id, write: overlay), of: name)
@@ -237,7 +237,7 @@ struct LocalStore {
   mutating func release(_ id: TargetID) throws(PersistenceFailure) {
     guard let data = targets.removeValue(forKey: id) else { return }
     let names = viewDocuments.removeValue(forKey: id) ?? []
-    for name in names { hide(name) }
+    for name in names { decrementViewCount(of: name) }
     try transaction(.releaseTarget) { store in
       for name in names { store.persistence.recordOrphan(name) }
       store.persistence.releaseTarget(data)
@@ -263,7 +263,7 @@ struct LocalStore {
     }
     var orphans: [DocumentName] = []
     for name in removed where viewDocuments[id]?.remove(name) != nil {
-      hide(name)
+      decrementViewCount(of: name)
       orphans.append(name)
     }
     var inSync: TargetData?
@@ -280,7 +280,7 @@ struct LocalStore {
     }
   }
 
-  private mutating func hide(_ name: DocumentName) {
+  private mutating func decrementViewCount(of name: DocumentName) {
     guard let count = viewCount[name] else { return }
     viewCount[name] = count > 1 ? count - 1 : nil
   }

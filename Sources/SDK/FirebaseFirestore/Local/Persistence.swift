@@ -47,7 +47,7 @@ protocol Persistence: Sendable {
 
   func document(_ name: DocumentName) -> CachedDocument
   func documents(in collection: ResourcePath, readAfter: ModelTimestamp) -> [CachedDocument]
-  /// The collections with an ID that may contain documents.
+  /// The collections that have this ID and may contain cached documents.
   func collections(inGroup collectionID: String) -> [ResourcePath]
   mutating func setDocument(_ document: CachedDocument)
   mutating func removeDocument(_ name: DocumentName)

@@ -68,7 +68,9 @@ final class CallCredentials: Sendable {
       appCheck.token(forcingRefresh: isForced) { result in
         var headers: [(String, String)] = []
         if let token { headers.append(("authorization", "Bearer \(token)")) }
-        if case .success(let check?) = result { headers.append(("x-firebase-appcheck", check)) }
+        if case .success(let appCheckToken?) = result {
+          headers.append(("x-firebase-appcheck", appCheckToken))
+        }
         completion(.success(headers))
       }
     }

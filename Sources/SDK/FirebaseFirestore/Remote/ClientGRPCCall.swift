@@ -7,7 +7,7 @@
 //   1. The observer receives `.opened` at most once and first, and `.ended` exactly once and last. It
 //      receives all events on the connection's event loop.
 //   2. While a message is unhandled, at most one more stream window of data arrives, and it is not delivered.
-//      When the server ends the stream, NIOHTTP2 delivers the remaining data without a read.
+//      Exception: when the server ends the stream, NIOHTTP2 delivers the remaining data without a read.
 
 import FirestoreModel
 import GRPCFraming
@@ -37,7 +37,7 @@ final class ClientGRPCCall: Sendable {
     var channel: (any Channel)?
     var isClosed = false
     var isFinished = false
-    var waiting: [ByteBuffer] = []
+    var unsentMessages: [ByteBuffer] = []
     var observer: Observer?
     /// The number of delivered messages that the caller has not handled yet.
     var unhandledMessages = 0
@@ -62,7 +62,7 @@ final class ClientGRPCCall: Sendable {
       if let channel = state.value.channel {
         channel.writeAndFlush(HTTP2Frame.FramePayload.data(.init(data: .byteBuffer(buffer))), promise: nil)
       } else {
-        state.value.waiting.append(buffer)
+        state.value.unsentMessages.append(buffer)
       }
     }
   }
@@ -119,10 +119,10 @@ final class ClientGRPCCall: Sendable {
       return
     }
     state.value.channel = channel
-    for buffer in state.value.waiting {
+    for buffer in state.value.unsentMessages {
       channel.write(HTTP2Frame.FramePayload.data(.init(data: .byteBuffer(buffer))), promise: nil)
     }
-    state.value.waiting = []
+    state.value.unsentMessages = []
     if state.value.isFinished { ClientGRPCCall.writeEnd(to: channel) }
     channel.flush()
     state.value.observer?(self, .opened)

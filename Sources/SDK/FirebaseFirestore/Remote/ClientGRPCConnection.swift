@@ -84,7 +84,7 @@ final class ClientGRPCConnection: Sendable {
     guard !state.value.isShutDown else {
       return eventLoop.makeFailedFuture(FirestoreError(.cancelled, "The client has been terminated."))
     }
-    let attempt = security().flatMap { [self] in connect($0) }
+    let attempt = tlsContext().flatMap { [self] in connect($0) }
     state.value.connecting = attempt
     attempt.whenComplete { [self] result in
       switch result {
@@ -107,12 +107,12 @@ final class ClientGRPCConnection: Sendable {
 
   /// The TLS context of the connection; nil without TLS. It is created off the event loop, because that reads
   /// files.
-  private func security() -> EventLoopFuture<NIOSSLContext?> {
+  private func tlsContext() -> EventLoopFuture<NIOSSLContext?> {
     guard address.isEncrypted else { return eventLoop.makeSucceededFuture(nil) }
     return NIOThreadPool.singleton.runIfActive(eventLoop: eventLoop) { try ServerTrust.context() }
   }
 
-  private func connect(_ security: NIOSSLContext?) -> EventLoopFuture<Connected> {
+  private func connect(_ tlsContext: NIOSSLContext?) -> EventLoopFuture<Connected> {
     let address = address
     let bootstrap = ClientBootstrap(group: eventLoop)
       .resolver(resolver)
@@ -122,11 +122,11 @@ final class ClientGRPCConnection: Sendable {
       .channelInitializer { channel in
         channel.eventLoop.makeCompletedFuture {
           let pipeline = channel.pipeline.syncOperations
-          if let security {
+          if let tlsContext {
             // SNI (RFC 6066) does not allow IP addresses.
             let isNumeric = (try? SocketAddress(ipAddress: address.host, port: 0)) != nil
             try pipeline.addHandler(
-              NIOSSLClientHandler(context: security, serverHostname: isNumeric ? nil : address.host))
+              NIOSSLClientHandler(context: tlsContext, serverHostname: isNumeric ? nil : address.host))
           }
           var connection = NIOHTTP2Handler.ConnectionConfiguration()
           connection.initialSettings = [

@@ -155,17 +155,17 @@ struct Datastore: Sendable {
     _ method: String, _ bytes: [UInt8], mayRetry: Bool,
     completion: @escaping @Sendable (Result<[Response], FirestoreError>) -> Void
   ) {
-    let gathered = ResponseCollector<Response>()
+    let collector = ResponseCollector<Response>()
     let call = call(method) { [self] call, event in
       switch event {
       case .opened: break
       case .message(let buffer):
-        gathered.add(buffer)
+        collector.add(buffer)
         call.messageHandled()
       case .ended(let status):
-        guard status.code == .unauthenticated else { return completion(gathered.finish(status)) }
+        guard status.code == .unauthenticated else { return completion(collector.finish(status)) }
         credentials.reject()
-        guard mayRetry else { return completion(gathered.finish(status)) }
+        guard mayRetry else { return completion(collector.finish(status)) }
         unary(method, bytes, mayRetry: false, completion: completion)
       }
     }

@@ -10,12 +10,12 @@ struct ServerAddress: Hashable, Sendable {
   /// the port is invalid.
   init?(_ text: String, isEncrypted: Bool) {
     self.isEncrypted = isEncrypted
-    let usual = isEncrypted ? 443 : 80
+    let defaultPort = isEncrypted ? 443 : 80
     if text.hasPrefix("["), let end = text.firstIndex(of: "]") {
       host = String(text[text.index(after: text.startIndex)..<end])
       let rest = text[text.index(after: end)...]
       guard !host.isEmpty, rest.isEmpty || rest.first == ":" else { return nil }
-      guard let port = rest.isEmpty ? usual : Int(rest.dropFirst()), (1...65535).contains(port) else {
+      guard let port = rest.isEmpty ? defaultPort : Int(rest.dropFirst()), (1...65535).contains(port) else {
         return nil
       }
       self.port = port
@@ -28,7 +28,7 @@ struct ServerAddress: Hashable, Sendable {
       self.port = port
     } else {
       host = text
-      port = usual
+      port = defaultPort
     }
   }
 

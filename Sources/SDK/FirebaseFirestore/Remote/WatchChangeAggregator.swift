@@ -19,7 +19,7 @@ struct WatchChangeAggregator {
 
     var isPending: Bool { outstanding != 0 }
 
-    mutating func use(_ token: [UInt8]) {
+    mutating func recordToken(_ token: [UInt8]) {
       guard !token.isEmpty else { return }
       hasChanges = true
       resumeToken = token
@@ -55,6 +55,7 @@ struct WatchChangeAggregator {
   private var targetsWithContents: [DocumentName: Set<TargetID>] = [:]
   private var resets: [TargetID: TargetPurpose] = [:]
 
+  /// Returns the documents that belong to a target on the server.
   typealias Keys = (TargetID) -> Set<DocumentName>
 
   /// The maximum number of hashes of a bloom filter. With 64 hashes, the best filter has one false positive
@@ -96,29 +97,29 @@ struct WatchChangeAggregator {
     for id in affected {
       switch update.kind {
       case .noChange:
-        if isActive(id, targets) { states[id, default: TargetState()].use(update.resumeToken) }
+        if isActive(id, targets) { states[id, default: TargetState()].recordToken(update.resumeToken) }
       case .add:
-        answer(id)
+        recordResponse(for: id)
         if states[id]?.isPending != true { states[id]?.clear() }
-        states[id]?.use(update.resumeToken)
+        states[id]?.recordToken(update.resumeToken)
       case .remove:
-        answer(id)
+        recordResponse(for: id)
         if states[id]?.isPending != true { states[id] = nil }
       case .current:
         guard isActive(id, targets) else { continue }
         states[id, default: TargetState()].hasChanges = true
         states[id]?.isCurrent = true
-        states[id]?.use(update.resumeToken)
+        states[id]?.recordToken(update.resumeToken)
       case .reset:
         guard isActive(id, targets) else { continue }
         reset(id, targets, keys)
-        states[id]?.use(update.resumeToken)
+        states[id]?.recordToken(update.resumeToken)
       }
     }
   }
 
   /// Counts a response to a request for a target. A response without a request is ignored.
-  private mutating func answer(_ id: TargetID) {
+  private mutating func recordResponse(for id: TargetID) {
     var state = states[id] ?? TargetState()
     if state.outstanding > 0 { state.outstanding -= 1 }
     states[id] = state
@@ -156,10 +157,13 @@ struct WatchChangeAggregator {
     }
   }
 
-  /// Stores the document if it is newer than the known state. Before a snapshot is complete, targets may be
-  /// at different times, so the newest state applies. Version zero, which no document has, always applies.
+  /// Stores the document if it is newer than the recorded state. Before a snapshot is complete, targets may be
+  /// at different times, so the newest state applies. Version zero always applies: it means that the document
+  /// is missing and that the server sent no time.
   private mutating func setIfNewer(_ document: CachedDocument) {
-    if let known = documents[document.name], known.version > document.version, document.version != .epoch {
+    if let recorded = documents[document.name], recorded.version > document.version,
+      document.version != .epoch
+    {
       return
     }
     documents[document.name] = document

@@ -120,5 +120,5 @@ struct WriteRequests {
   }
 
   /// Records the stream token of a response.
-  mutating func answered(_ response: Google_Firestore_V1_WriteResponse) { token = response.streamToken }
+  mutating func recordResponse(_ response: Google_Firestore_V1_WriteResponse) { token = response.streamToken }
 }

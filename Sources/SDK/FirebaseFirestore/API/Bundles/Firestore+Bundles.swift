@@ -15,8 +15,8 @@ extension Firestore {
   @discardableResult
   public func loadBundle(_ bundleData: Data) -> LoadBundleTask { loadBundle(bundleData, completion: nil) }
 
-  /// Loads a bundle into the cache. The completion is called at the end, on the settings' queue. If the
-  /// bundle fails, it receives the error and the progress.
+  /// Loads a bundle into the cache. The completion is called at the end, on the settings' queue. If loading
+  /// fails, it receives the error and the last progress.
   @discardableResult
   public func loadBundle(
     _ bundleData: Data, completion: ((LoadBundleTaskProgress?, (any Error)?) -> Void)? = nil
@@ -36,12 +36,12 @@ extension Firestore {
     _ bundleStream: InputStream, completion: ((LoadBundleTaskProgress?, (any Error)?) -> Void)? = nil
   ) -> LoadBundleTask {
     let client = client
-    var atEnd: LoadBundleTask.Completion?
+    var sendableCompletion: LoadBundleTask.Completion?
     if let completion {
       let app = AppClosure(call: completion)
-      atEnd = { progress, error in app.call(progress, error?.object) }
+      sendableCompletion = { progress, error in app.call(progress, error?.object) }
     }
-    let task = LoadBundleTask(queue: client.callbackQueue, completion: atEnd)
+    let task = LoadBundleTask(queue: client.callbackQueue, completion: sendableCompletion)
     client.loadBundle(BundleSource(stream: bundleStream), task: task)
     return task
   }

@@ -112,7 +112,7 @@ open class LoadBundleTask: NSObject, @unchecked Sendable {
 
   // MARK: Steps
 
-  func progress(_ metadata: BundleMetadata, documents: Int, bytes: Int) {
+  func reportProgress(_ metadata: BundleMetadata, documents: Int, bytes: Int) {
     notify(
       LoadBundleTaskProgress(
         .inProgress, documents: documents, of: metadata.totalDocuments, bytes: bytes, of: metadata.totalBytes)

@@ -150,7 +150,7 @@ open class DocumentReference: NSObject, @unchecked Sendable, Codable {
   /// Reads the document from the source. Throws `unavailable` if the source does not have it.
   @discardableResult
   open func getDocument(source: FirestoreSource) async throws -> DocumentSnapshot {
-    try await Continuations.value { done in getDocument(source: source, completion: done) }
+    try await Continuations.waitForResult { done in getDocument(source: source, completion: done) }
   }
 
   // MARK: Listening
@@ -218,7 +218,7 @@ open class DocumentReference: NSObject, @unchecked Sendable, Codable {
   }
 }
 
-/// The source from which a read is answered.
+/// The source from which a read takes its result.
 public enum FirestoreSource: UInt, Sendable {
   /// From the server, or from the cache while offline.
   case `default` = 0

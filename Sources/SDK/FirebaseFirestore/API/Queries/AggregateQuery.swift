@@ -73,7 +73,7 @@ open class AggregateQuery: NSObject, @unchecked Sendable {
   /// while offline.
   @discardableResult
   open func getAggregation(source: AggregateSource) async throws -> AggregateQuerySnapshot {
-    try await Continuations.value { done in getAggregation(source: source, completion: done) }
+    try await Continuations.waitForResult { done in getAggregation(source: source, completion: done) }
   }
 
   /// Whether the queries and the requested aggregates are the same.

@@ -61,14 +61,14 @@ open class DocumentChange: NSObject, @unchecked Sendable {
         DocumentChange(type: .added, document: make(change.document), oldIndex: nil, newIndex: index)
       }
     }
-    var places = snapshot.oldDocuments
+    var documents = snapshot.oldDocuments
     return snapshot.changes.compactMap { change in
       if change.kind == .metadata && !includeMetadataChanges { return nil }
       let name = change.document.name
-      let old = change.kind == .added ? nil : places.index(of: name)
-      if change.kind != .added { places.remove(name) }
-      if change.kind != .removed { places.insert(ShownDocument(change.document, isPending: false)) }
-      let new = change.kind == .removed ? nil : places.index(of: name)
+      let old = change.kind == .added ? nil : documents.index(of: name)
+      if change.kind != .added { documents.remove(name) }
+      if change.kind != .removed { documents.insert(ShownDocument(change.document, isPending: false)) }
+      let new = change.kind == .removed ? nil : documents.index(of: name)
       let type: DocumentChangeType =
         switch change.kind {
         case .added: .added

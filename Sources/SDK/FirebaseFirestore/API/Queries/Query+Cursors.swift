@@ -39,16 +39,16 @@ extension Query {
   public func end(at fieldValues: [Any]) -> Query { bounded(end: fieldValues, before: false) }
 
   private func bounded(start values: [Any], before: Bool) -> Query {
-    with { $0.startAt = Cursor(cursor(values), before: before) }
+    modified { $0.startAt = Cursor(cursor(values), before: before) }
   }
 
   private func bounded(end values: [Any], before: Bool) -> Query {
-    with { $0.endAt = Cursor(cursor(values), before: before) }
+    modified { $0.endAt = Cursor(cursor(values), before: before) }
   }
 
   private func bounded(start document: DocumentSnapshot, before: Bool) -> Query {
     let (orders, values) = cursor(document)
-    return with {
+    return modified {
       $0.orderBy = orders
       $0.startAt = Cursor(values, before: before)
     }
@@ -56,7 +56,7 @@ extension Query {
 
   private func bounded(end document: DocumentSnapshot, before: Bool) -> Query {
     let (orders, values) = cursor(document)
-    return with {
+    return modified {
       $0.orderBy = orders
       $0.endAt = Cursor(values, before: before)
     }

@@ -8,7 +8,7 @@ extension Query {
   @discardableResult
   public func whereFilter(_ filter: Filter) -> Query {
     guard let added = FilterReader(firestore: firestore, query: model).read(filter) else { return self }
-    return with { structured in
+    return modified { structured in
       switch structured.filter {
       case nil: structured.filter = added
       case .composite(.and, let parts)?: structured.filter = .composite(.and, parts + [added])

@@ -24,7 +24,7 @@ open class Query: NSObject, @unchecked Sendable {
     self.firestore = firestore
   }
 
-  func with(_ change: (inout StructuredQuery) -> Void) -> Query {
+  func modified(by change: (inout StructuredQuery) -> Void) -> Query {
     var model = model
     change(&model.structured)
     return Query(model, isLimitToLast: isLimitToLast, firestore: firestore)
@@ -60,7 +60,7 @@ open class Query: NSObject, @unchecked Sendable {
     if model.structured.startAt != nil || model.structured.endAt != nil {
       failInvalidArgument("Invalid query. You must specify cursors after all order(by:) clauses.")
     }
-    return with { $0.orderBy.append(.init(path.path, descending ? .descending : .ascending)) }
+    return modified { $0.orderBy.append(.init(path.path, descending ? .descending : .ascending)) }
   }
 
   /// Limits the result to the first documents. Stops the program unless the limit is positive.
@@ -108,7 +108,7 @@ open class Query: NSObject, @unchecked Sendable {
   /// Reads the result from the source. Throws `unavailable` if the source cannot be reached.
   @discardableResult
   open func getDocuments(source: FirestoreSource) async throws -> QuerySnapshot {
-    try await Continuations.value { done in getDocuments(source: source, completion: done) }
+    try await Continuations.waitForResult { done in getDocuments(source: source, completion: done) }
   }
 
   // MARK: Listening

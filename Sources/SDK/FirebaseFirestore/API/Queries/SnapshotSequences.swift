@@ -24,7 +24,7 @@ private final class SnapshotStream<Element: Sendable>: Sendable {
   }
 }
 
-/// Builds the stream of both types of sequences.
+/// Starts a listener and makes the stream of its snapshots. Iterators of both sequence types use it.
 private func stream<Element: Sendable>(
   _ listen: (@escaping (Element?, (any Error)?) -> Void) -> any ListenerRegistration
 ) -> AsyncThrowingStream<Element, any Error> {

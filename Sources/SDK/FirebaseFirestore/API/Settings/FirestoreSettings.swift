@@ -81,7 +81,7 @@ open class FirestoreSettings: NSObject, NSCopying, @unchecked Sendable {
   }
 
   /// The settings of the local cache; by default ``PersistentCacheSettings``. If the app also changes
-  /// ``isPersistenceEnabled`` or ``cacheSizeBytes``, the instance stops the program.
+  /// ``isPersistenceEnabled`` or ``cacheSizeBytes``, it stops when it sets ``Firestore/settings``.
   open var cacheSettings: any LocalCacheSettings & NSObjectProtocol {
     get { values.cache.object }
     set {

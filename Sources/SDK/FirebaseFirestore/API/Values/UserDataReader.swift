@@ -23,7 +23,8 @@ struct UserDataReader {
     case set
     case mergeSet
     case update
-    /// An operand of a query or an element of an array transform. No sentinels are allowed.
+    /// An operand of a query or an element of an array transform. No sentinels are allowed. The string names
+    /// the app's call in error messages.
     case argument(String)
   }
 
@@ -137,7 +138,8 @@ struct UserDataReader {
         entries.append(MapValue.Entry(key: name, value: value))
         if purpose == .mergeSet, !inArray {
           if case .map(let map) = value {
-            // An empty map in the app's data is a leaf. A map whose members were all sentinels is not a leaf.
+            // The mask contains a map that is empty in the app's data, so that the write stores it. It does not
+            // contain a map that is empty because all its members are sentinels.
             if map.isEmpty, UserDataReader.isEmptyMap(raw) { parsed.mask.append(child) }
           } else {
             parsed.mask.append(child)
@@ -265,7 +267,7 @@ struct UserDataReader {
   }
 }
 
-/// An optional inside an `Any`. Comparing such an `Any` with nil does not detect an empty optional.
+/// Detects an optional inside an `Any`. Comparing such an `Any` with nil does not detect an empty optional.
 private protocol HiddenOptional {
   var content: Any? { get }
 }

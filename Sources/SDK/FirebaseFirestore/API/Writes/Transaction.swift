@@ -1,4 +1,5 @@
-// A transaction, as its block sees it, and the runner that runs the block again after a conflict.
+// The transaction that the SDK passes to the app's block, and the runner that runs the block again after a
+// conflict.
 
 import FirebaseCore
 import FirestoreModel
@@ -20,7 +21,7 @@ open class Transaction: NSObject, @unchecked Sendable {
     self.client = client
   }
 
-  var state: TransactionAttempt { attempt.withLock { $0 } }
+  var currentAttempt: TransactionAttempt { attempt.withLock { $0 } }
 
   private func add(_ write: Write, _ document: DocumentReference) -> Transaction {
     if document.firestore !== firestore {
@@ -75,14 +76,14 @@ open class Transaction: NSObject, @unchecked Sendable {
       failInvalidArgument("Provided document reference is from a different Firestore instance.")
     }
     if let error = attempt.withLock({ $0.readError() }) { throw error.object }
-    let answer = Guarded<Result<[CachedDocument], FirestoreError>?>(nil)
+    let response = Guarded<Result<[CachedDocument], FirestoreError>?>(nil)
     let done = DispatchSemaphore(value: 0)
     client.datastore.documents([document.name]) { result in
-      answer.withLock { $0 = result }
+      response.withLock { $0 = result }
       done.signal()
     }
     done.wait()
-    switch answer.withLock({ $0 }) {
+    switch response.withLock({ $0 }) {
     case .success(let documents)?:
       guard let read = documents.first else {
         throw FirestoreError.internalError("The server sent no documents.").object
@@ -160,15 +161,15 @@ final class TransactionRunner: Sendable {
       let transaction = Transaction(firestore, client)
       var error: NSError?
       let value = AppClosure(call: withUnsafeMutablePointer(to: &error) { block.call(transaction, $0) })
-      let state = transaction.state
-      if let failure = state.failure { return finish(nil, failure.object) }
+      let attempt = transaction.currentAttempt
+      if let failure = attempt.failure { return finish(nil, failure.object) }
       if let error {
         let isFirestoreError = error.domain == FirestoreErrorDomain
         let code = StatusCode(rawValue: Int32(clamping: error.code))
         let canRetry = isFirestoreError && FirestoreError(code, "").isRetryable
         return canRetry ? retry(attemptsLeft, error) : finish(nil, error)
       }
-      client.datastore.commit(state.commit) { [self] failure in
+      client.datastore.commit(attempt.commit) { [self] failure in
         guard let failure else { return finish(value, nil) }
         if hasEnded, !failure.meansUnappliedCommit {
           finish(nil, Continuations.unknownOutcome.object)

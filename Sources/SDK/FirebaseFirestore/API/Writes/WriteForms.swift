@@ -1,4 +1,4 @@
-// Converts the forms of writes to writes of the model: setting data, merging data and updating data.
+// Converts the data of the app's `setData` and `updateData` calls to writes of the model.
 
 import FirestoreModel
 import Foundation

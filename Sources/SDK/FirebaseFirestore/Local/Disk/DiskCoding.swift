@@ -80,19 +80,19 @@ enum WriteColumn {
 
   private static func write(_ message: Google_Firestore_V1_Write, in database: DatabaseName) throws -> Write {
     let root = ParentName(rootOf: database)
-    let valid = root.collection("c").document("d").description
+    let validName = root.collection("c").document("d").description
     var message = message
     let text: String
     switch message.operation {
     case .update(let document):
       text = document.name
-      message.update.name = valid
+      message.update.name = validName
     case .delete(let name):
       text = name
-      message.delete = valid
+      message.delete = validName
     case .verify(let name):
       text = name
-      message.verify = valid
+      message.verify = validName
     case .transform, nil: return try Write(message)
     }
     // Splits by bytes, because a combining character at the start of the path would form one character with

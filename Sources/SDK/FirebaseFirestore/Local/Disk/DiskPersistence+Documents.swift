@@ -176,7 +176,8 @@ extension DiskPersistence {
     _ visit: (_ key: [UInt8], _ document: CachedDocument) -> Bool
   ) {
     use { db in
-      guard let number = state.indexes[index], let path = try self.number(of: collection, in: db) else {
+      guard let number = state.indexes[index], let collectionNumber = try self.number(of: collection, in: db)
+      else {
         return
       }
       let order = reversed ? "DESC" : "ASC"
@@ -185,7 +186,7 @@ extension DiskPersistence {
       var sql =
         "SELECT e.key, d.id, \(columns) FROM index_entries e JOIN documents d ON d.number = e.document"
         + " WHERE e.field_index = ? AND e.collection = ? AND e.key >= ?"
-      var arguments: StatementArguments = [number, path, Data(range.start)]
+      var arguments: StatementArguments = [number, collectionNumber, Data(range.start)]
       if let end = range.end {
         sql += " AND e.key < ?"
         arguments += [Data(end)]

@@ -43,7 +43,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
   private var failure: (any Error)?
   private var operation: StoreOperation?
   var state = State()
-  private var saved = State()
+  private var committedState = State()
   // These numbers are never used twice, not even after a rollback.
   var nextBatch: BatchID = 1
   var lastTarget: TargetID = 0
@@ -104,7 +104,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
       reportFailedCheckpoints(of: db)
     }
     self.queue = queue
-    saved = state
+    committedState = state
   }
 
   private static func hasContents(_ path: String) -> Bool {
@@ -113,7 +113,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
   }
 
   /// Copies the log of a killed process to the file, and empties the log. A sync of that log may have failed.
-  /// Its data would then not be on the disk, although the next sync of it succeeds.
+  /// Then a later sync may succeed although some of the log's data is not on the disk.
   private func applyOldLog(_ db: Database) throws {
     let code = DiskPersistence.checkpoint(db.sqliteConnection, nil, log, mode: SQLITE_CHECKPOINT_TRUNCATE)
     guard code != SQLITE_OK else { return }
@@ -196,7 +196,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     let user = state.user
     state = State()
     state.user = user
-    saved = state
+    committedState = state
     observer.failed(.damaged(reason: "\(error)", url: url))
   }
 
@@ -283,7 +283,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
   func commit(isPinned: (DocumentName) -> Bool) throws(PersistenceFailure) {
     use { try $0.execute(sql: "COMMIT") }
     if failure != nil { try fail() }
-    saved = state
+    committedState = state
     if queuesWrite { log.request() }
   }
 
@@ -295,7 +295,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
     {
       log.fail("\(code)")
     }
-    state = saved
+    state = committedState
     let operation = operation ?? .readDocument
     _ = try? queue?.unsafeReentrantWrite { db in if db.isInsideTransaction { try db.execute(sql: "ROLLBACK") }
     }
@@ -333,7 +333,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
 
   /// The number of a collection; nil if the collection has no number.
   func number(of path: ResourcePath, in db: Database) throws -> Int64? {
-    if let known = state.collections[path] { return known }
+    if let number = state.collections[path] { return number }
     let found = try Int64.fetchOne(
       db.cachedStatement(sql: "SELECT number FROM collections WHERE path = ?"), arguments: [path.column])
     if let found { cachePath(path, found) }
@@ -342,7 +342,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
 
   /// The number of a collection. If the collection has no number, it gets one.
   func assignedNumber(of path: ResourcePath, in db: Database) throws -> Int64 {
-    if let known = try number(of: path, in: db) { return known }
+    if let number = try number(of: path, in: db) { return number }
     try db.cachedStatement(sql: "INSERT INTO collections (path, id) VALUES (?, ?)").execute(
       arguments: [path.column, (path.id ?? "").column])
     let number = db.lastInsertedRowID
@@ -356,7 +356,7 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
   }
 
   func path(of number: Int64, in db: Database) throws -> ResourcePath {
-    if let known = state.paths[number] { return known }
+    if let path = state.paths[number] { return path }
     let column = try Data.fetchOne(
       db.cachedStatement(sql: "SELECT path FROM collections WHERE number = ?"), arguments: [number])
     guard let column else { throw DamagedRow(description: "a collection is missing") }

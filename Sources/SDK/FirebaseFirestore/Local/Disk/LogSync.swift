@@ -1,4 +1,5 @@
-// Syncs the log of the cache file in the background. A queued write survives a power cut after this sync.
+// Syncs the write-ahead log of the cache file in the background. A queued write survives a power cut after this
+// sync.
 //
 // A sync takes milliseconds, so one sync for each write would make a burst of writes slow. Requests that
 // arrive during a sync share the next one. SQLite locks the cache file but never its log. Therefore opening

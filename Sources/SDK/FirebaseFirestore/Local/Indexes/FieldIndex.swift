@@ -1,6 +1,7 @@
 // A field index of the cache: the documents of all collections with one ID, in the order of some fields.
 //
-// An index has no directions: it only finds the results of a query, and a view sorts them.
+// An index has no directions: it only finds the results of a query, and a view sorts them. An alternative of a
+// query is one of the AND filters into which the query's filter is converted (disjunctive normal form).
 
 import FirestoreModel
 
@@ -21,8 +22,8 @@ struct FieldIndex: Hashable, Sendable {
   let collectionID: String
   let segments: [Segment]
 
-  /// Makes an index; nil if there are no fields. Every entry ends with the name of its document, so segments
-  /// from the document's name on are dropped.
+  /// Makes an index; nil if there are no fields. Every entry ends with the name of its document, so a segment for
+  /// the document's name and all segments after it are dropped.
   init?(collectionID: String, segments: [Segment]) {
     let fields = segments.prefix { !$0.field.isDocumentID }
     guard !fields.isEmpty else { return nil }
@@ -125,8 +126,8 @@ extension FieldIndex {
 }
 
 extension IndexRange {
-  /// Bounds are always inclusive. Truncated values may equal the operand in the index, so the documents that
-  /// were found are matched again.
+  /// Narrows the range to the values that a filter allows. Bounds are always inclusive, because truncated values
+  /// may equal the operand in the index. The caller matches the documents that it finds.
   fileprivate mutating func narrow(by filter: FieldFilter, after prefix: [UInt8]) {
     let kind = filter.value.kind
     let operand = prefix + IndexKeyEncoder.encode(filter.value)

@@ -1,4 +1,5 @@
-// The index plan: how an index is read for one alternative of a query.
+// The index plan: how an index is read for one alternative of a query. An alternative is one of the AND filters
+// into which the query's filter is converted (disjunctive normal form).
 //
 // Invariant: the range contains every existing document that can match the alternative. In an ordered plan
 // the documents follow the query's order as far as `orderedSegments` determine it, so that a limit may end
@@ -35,7 +36,8 @@ struct IndexPlan: Sendable {
       matched += 1
     }
     isDescending = direction == .descending
-    // The values of a cursor belong to the orders from the first one on.
+    // A cursor's first value belongs to the query's first order. So the cursor narrows the range only if the
+    // index follows that order.
     if matched > 0, query.orders.first == orders.first { range.narrow(to: query, isDescending) }
     orderedSegments = fixed + matched
     isTotalOrder =

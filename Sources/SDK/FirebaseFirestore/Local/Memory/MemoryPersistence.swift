@@ -17,7 +17,7 @@ struct MemoryPersistence: Persistence {
   private var nextBatch: BatchID = 1
   private var documents: [ResourcePath: [DocumentName: CachedDocument]] = [:]
   /// The documents of each collection in the order in which they were read.
-  private var recent: [ResourcePath: SortedKeys] = [:]
+  private var keysByReadTime: [ResourcePath: SortedKeys] = [:]
   /// The approximate size of all documents in bytes.
   private var documentBytes = 0
   /// The number of documents in targets. A document in several targets is counted for each of them.
@@ -69,7 +69,7 @@ struct MemoryPersistence: Persistence {
 
   // MARK: The user's mutation queue
 
-  private var current: UserState {
+  private var userState: UserState {
     get { users[user] ?? UserState() }
     _modify { yield &users[user, default: UserState()] }
   }
@@ -79,12 +79,12 @@ struct MemoryPersistence: Persistence {
   mutating func addBatch(at time: ModelTimestamp, base: [Write], writes: [Write]) -> MutationBatch {
     let batch = MutationBatch(id: nextBatch, localWriteTime: time, baseWrites: base, writes: writes)
     nextBatch += 1
-    current.queue.append(batch)
+    userState.queue.append(batch)
     return batch
   }
 
   mutating func removeBatch(_ batch: MutationBatch) {
-    current.queue.remove(batch)
+    userState.queue.remove(batch)
     for name in batch.documents { recordOrphan(name) }
   }
 
@@ -116,14 +116,14 @@ struct MemoryPersistence: Persistence {
   }
 
   mutating func setOverlay(_ overlay: Overlay, of document: DocumentName) {
-    current.overlays[document.collectionPath, default: [:]][document] = overlay
+    userState.overlays[document.collectionPath, default: [:]][document] = overlay
   }
 
   mutating func removeOverlay(of document: DocumentName, ifFrom batch: BatchID) {
     guard overlay(of: document)?.batch == batch else { return }
     let path = document.collectionPath
-    current.overlays[path]?[document] = nil
-    if current.overlays[path]?.isEmpty == true { current.overlays[path] = nil }
+    userState.overlays[path]?[document] = nil
+    if userState.overlays[path]?.isEmpty == true { userState.overlays[path] = nil }
   }
 
   // MARK: Documents
@@ -136,7 +136,7 @@ struct MemoryPersistence: Persistence {
     guard readAfter != .epoch else { return Array((documents[collection] ?? [:]).values) }
     var names: [DocumentName] = []
     let range = IndexRange(start: readAfter.sortedBytes)
-    recent[collection]?.visit(range, reversed: false) { entry in
+    keysByReadTime[collection]?.visit(range, reversed: false) { entry in
       names.append(entry.name)
       return true
     }
@@ -150,28 +150,31 @@ struct MemoryPersistence: Persistence {
   mutating func setDocument(_ document: CachedDocument) {
     let path = document.name.collectionPath
     let old = documents[path, default: [:]].updateValue(document, forKey: document.name)
-    replaced(old, by: document, in: path)
+    recordReplacement(old, by: document, in: path)
     recordOrphan(document.name)
   }
 
   mutating func removeDocument(_ name: DocumentName) {
     let path = name.collectionPath
     let old = documents[path]?.removeValue(forKey: name)
-    replaced(old, by: nil, in: path)
+    recordReplacement(old, by: nil, in: path)
     lastUse[name] = nil
     if documents[path]?.isEmpty == true {
       documents[path] = nil
-      recent[path] = nil
+      keysByReadTime[path] = nil
     }
   }
 
-  private mutating func replaced(_ old: CachedDocument?, by new: CachedDocument?, in path: ResourcePath) {
+  private mutating func recordReplacement(
+    _ old: CachedDocument?, by new: CachedDocument?, in path: ResourcePath
+  ) {
     indexes.replace(old, by: new, in: path)
     documentBytes += (new?.approximateSize ?? 0) - (old?.approximateSize ?? 0)
     guard old?.readTime != new?.readTime else { return }
-    if let old { recent[path]?.remove(.init(key: old.readTime.sortedBytes, name: old.name)) }
+    if let old { keysByReadTime[path]?.remove(.init(key: old.readTime.sortedBytes, name: old.name)) }
     if let new {
-      recent[path, default: SortedKeys([])].insert(.init(key: new.readTime.sortedBytes, name: new.name))
+      keysByReadTime[path, default: SortedKeys([])].insert(
+        .init(key: new.readTime.sortedBytes, name: new.name))
     }
   }
 
