@@ -41,7 +41,7 @@ struct TreeAccessViewTests {
     var model = Node.empty
     for step in 0..<30 {
       var changes: [(Path, Node)] = []
-      for _ in 0...values.below(4) {
+      for _ in 0...generator.below(4) {
         var path = generator.path()
         if path.isRoot { path = path.child("a") }
         if generator.below(4) == 0 { path = path.child(.priority) }
