@@ -28,7 +28,7 @@ extension PortProtocols {
 }
 
 extension PortLimits {
-  /// Returns these limits, raised by the amount by which the engine's limits exceed the product's defaults.
+  /// Returns these limits, raised by the amount by which the engine's limits exceed those of Cloud Firestore.
   func raised(for limits: EngineLimits) -> PortLimits {
     var port = self
     let document = limits.data.documentBytes - FirestoreLimits.standard.documentBytes
@@ -43,7 +43,7 @@ extension PortLimits {
 }
 
 extension WebChannelLimits {
-  /// Returns these limits, raised by the amount by which the engine's limits exceed the product's defaults.
+  /// Returns these limits, raised by the amount by which the engine's limits exceed those of Cloud Firestore.
   fileprivate func raised(for limits: EngineLimits) -> WebChannelLimits {
     var webChannel = self
     let request = limits.maximumRequestBytes - EngineLimits.standard.maximumRequestBytes

@@ -87,7 +87,8 @@ extension EngineLimits {
   /// Maximum cost of one commit: bytes of stored documents, plus 16 for each field and element that a write
   /// processes. The limit exists because the database's other writes wait while a commit runs.
   public static let maximumCommitCost = 512 << 20
-  /// Maximum starts of the decision about one large commit. It starts again when a document that it has read changes.
+  /// Maximum number of times that the access policy starts its decision about one large commit. The decision starts again
+  /// when a document changes that the policy has read.
   static let maximumCommitDecisions = 10
   /// Maximum documents that one commit of `clear` deletes.
   public static let maximumClearedDocuments = 20_000
@@ -131,10 +132,10 @@ extension EngineLimits {
   public static let maximumStreamCommandBytes = 32 << 20
   /// Maximum bytes of the requests that added a stream's active targets.
   public static let maximumStreamTargetBytes = 16 << 20
-  /// Maximum document changes buffered with their documents for one slow Listen stream. Beyond it only their
-  /// names are kept.
+  /// Maximum document changes buffered with their documents for one slow Listen stream. Beyond it the stream buffers
+  /// only the documents' names.
   public static let maximumStreamChanges = 1_024
-  /// Maximum bytes of the documents in these changes. Beyond it only their names are kept.
+  /// Maximum bytes of the documents in these changes. Beyond it the stream buffers only the documents' names.
   public static let maximumStreamChangeBytes = 4 << 20
   /// Maximum buffered names for one slow Listen stream. Beyond it the stream's targets are reset.
   public static let maximumStreamChangedNames = 16_384
@@ -143,11 +144,11 @@ extension EngineLimits {
   /// Maximum changes in one snapshot to a stream's targets with limit or offset. Beyond it all targets of the
   /// stream are reset.
   public static let maximumWindowChanges = 65_536
-  /// Maximum commits that a resumed target reads from the log. Beyond it the target is reset.
+  /// Maximum commits that the server reads from the log for a target that a client resumes by a token. Beyond it the server
+  /// resets the target.
   public static let maximumResumeRecords = 10_000
-  /// Maximum `expectedCount` (the number of documents that the client reports) for which a resumed target's
-  /// documents are counted. Counting has to read them. If `expectedCount` is larger, only the changes are
-  /// sent.
+  /// Maximum `expectedCount` (the number of documents that the client reports) for which the server counts a resumed
+  /// target's documents. Counting has to read them. If `expectedCount` is larger, the server sends only the changes.
   public static let maximumResumeCountDocuments = 1_000
   /// Maximum bytes of the names in an existence filter. Beyond it the filter holds the count alone.
   public static let maximumFilterNameBytes = 8 << 20
@@ -155,8 +156,8 @@ extension EngineLimits {
   public static let maximumWatchBatchResponses = 256
   /// Bytes of documents in these responses after which no more are added.
   public static let maximumWatchBatchBytes = 256 << 10
-  /// Maximum bytes of responses that are kept for the next batch when a page of documents ends. A larger remainder is sent
-  /// immediately, because the memory of the page is released.
+  /// Maximum bytes of responses that a Listen stream keeps for its next batch after it has processed a page of documents. It
+  /// sends more bytes immediately, because it then releases the memory that it reserved for the page.
   public static let maximumWatchRemainderBytes = 8 << 10
   /// Bytes of changes that a stream buffers without reserving memory for them.
   public static let watchBufferAllowance = 64 << 10

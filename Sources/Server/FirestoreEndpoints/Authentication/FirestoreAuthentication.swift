@@ -20,10 +20,10 @@ package struct FirestoreAuthentication: Sendable {
     self.isEmulator = isEmulator
   }
 
-  /// Trusts every request: see `EmulatorTokens`. A caller without a token is nobody.
+  /// Trusts every request: see `EmulatorTokens`. A request without a token has the caller `Principal.nobody`.
   package static let emulator = FirestoreAuthentication(EmulatorTokens(), isEmulator: true)
 
-  /// Accepts the tokens that a verifier accepts. A caller without a token is nobody.
+  /// Accepts the tokens that a verifier accepts. A request without a token has the caller `Principal.nobody`.
   package static func verifying(_ verifier: any CredentialVerifier) -> FirestoreAuthentication {
     FirestoreAuthentication(verifier, isEmulator: false)
   }

@@ -41,7 +41,7 @@ extension HTTPResponse {
 extension JSONWriter {
   /// Writes an error object, in the form of REST and WebChannel. The message is never empty, since clients treat an
   /// empty message as a malformed response.
-  /// - Parameter code: the HTTP status, or the canonical code.
+  /// - Parameter code: the HTTP status over REST, or the number of the gRPC status code.
   mutating func error(_ status: GRPCStatus, code: Int) {
     beginObject()
     key("error")

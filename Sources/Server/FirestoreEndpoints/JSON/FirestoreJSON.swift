@@ -1,5 +1,5 @@
 // Converts Firestore's messages between JSON (proto3's mapping) and protobuf's wire format. REST and WebChannel
-// thereby call the same methods, with the same checks, as gRPC. Decision 0019 compares it with SwiftProtobuf.
+// thereby call the same methods, with the same checks, as gRPC. Decision 0019 compares this converter with SwiftProtobuf.
 //
 // Decision: docs/decisions/0019-proto3-json-by-hand.md
 

@@ -2,7 +2,7 @@
 //
 // Invariant: nothing is sent before the method ends or the response exceeds `maximumHeldBytes`. An error before that
 // moment determines the HTTP status, the only part that many clients read. A later error is the last element of the
-// array. Held bytes count in the memory of all connections.
+// array. Held bytes count against the memory limit that all connections share.
 
 import FirestoreEngine
 import FirestoreModel
@@ -105,7 +105,7 @@ final class FirestoreRESTStream: CallResponder {
         responder.pageMemory.count(from: before, to: state.held.readableBytes)
         return .hold
       }
-      // The exchange counts the bytes that it sends.
+      // From here on the HTTP exchange counts the bytes, because it sends them.
       responder.pageMemory.count(from: before, to: 0)
       defer {
         state.held = ByteBuffer()

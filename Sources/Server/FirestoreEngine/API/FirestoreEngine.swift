@@ -222,7 +222,7 @@ public final class FirestoreEngine: Sendable {
       state.opening[name] = nil
       return state.opened.add(database)
     }
-    // Nobody uses these databases. They are released here, outside the lock.
+    // No request uses these databases. They are released here, outside the lock.
     for database in released { policies.forget(database.name) }
     return database
   }

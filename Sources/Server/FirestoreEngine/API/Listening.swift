@@ -116,7 +116,7 @@ public struct WatchTargetChange: Sendable, Hashable {
 /// Receives the responses of one Listen stream.
 public protocol WatchOutput: Sendable {
   /// Sends the next responses, in order. Called by one task at a time. Must return only when the client can
-  /// receive more. Meanwhile the engine merges the changes for a slow client.
+  /// receive more. Until it returns, the engine buffers and merges the changes for the client.
   /// - Throws: when the connection is closed; the stream then ends.
   func send(_ responses: [WatchResponse]) async throws
 
@@ -124,10 +124,10 @@ public protocol WatchOutput: Sendable {
   /// serves other streams during the wait.
   func send(_ responses: [WatchResponse], onWait: @escaping @Sendable () -> Void) async throws
 
-  /// Ends the stream with an error. Neither method is called afterwards.
+  /// Ends the stream with an error. Neither `send` nor `fail` is called afterwards.
   func fail(_ error: FirestoreError) async
 
-  /// The memory of the client's results; nil for a client in this process.
+  /// The account from which the stream reserves memory for the client's results; nil for a client in this process.
   var memory: (any ResultMemory)? { get }
 }
 

@@ -9,7 +9,7 @@ extension FirestoreEngine {
   ///
   /// A nearest-neighbor query scans all documents that match the query's other conditions. So its result is
   /// exact, and it needs no vector index.
-  /// - Parameter memory: the memory of the client's results; nil if `deliver` holds none.
+  /// - Parameter memory: the account from which memory for the result pages is reserved; nil if `deliver` retains no page.
   /// - Throws: the errors of `deliver`, or a `FirestoreError`: INVALID_ARGUMENT for an invalid query.
   package func runQuery(
     _ query: Query, consistency: ReadConsistency = .latest, explain: ExplainMode = .none,

@@ -45,7 +45,7 @@ extension FirestoreEngine {
   /// order of the request, then the names of missing documents.
   ///
   /// If `names` is empty, only the token of a new transaction is delivered, if there is one.
-  /// - Parameter memory: the memory of the client's results; nil if `deliver` holds none.
+  /// - Parameter memory: the account from which memory for the result pages is reserved; nil if `deliver` retains no page.
   /// - Throws: the errors of `deliver`, or a `FirestoreError`: INVALID_ARGUMENT for a name of another
   ///   database.
   package func batchGetDocuments(

@@ -1,4 +1,4 @@
-// The decision about a large commit, made in several time slices of the sequencer.
+// The access policy's decision about a large commit, made in several time slices of the sequencer.
 //
 // An access policy may leave a decision unfinished. The commit then leaves the sequencer and is enqueued again, so that
 // other commits run in between. Its next attempt plans the writes again and continues the decision.
@@ -27,7 +27,7 @@ struct CommitDecision: Sendable {
   private let read: [(name: DocumentName, updateTime: Timestamp?)]
   /// How often the decision has started.
   let startCount: Int
-  /// The number of decided parts.
+  /// The number of parts for which the policy has decided.
   let partCount: Int
   /// The cost of all plans so far, in bytes as ``CommitCostBudget`` counts them. Each plan costs at least the size of the
   /// writes.

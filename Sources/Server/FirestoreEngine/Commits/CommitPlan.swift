@@ -6,7 +6,7 @@
 // - one changed row, an index entry to clear (n = 1) and one to insert (n = 2);
 // - a footprint (the keys that the lock table compares with other transactions' locks): the document's row
 //   and both entries;
-// - one committed change.
+// - one committed change, for the log record and the listeners.
 //
 // Invariants
 // 1. Writes apply in order, and each write sees the result of the previous writes. The first failure fails
@@ -51,18 +51,18 @@ struct CommitPlan {
     var isVerified = false
   }
 
-  /// The validation that a document still needs.
+  /// The validation that a document's final contents still need.
   fileprivate enum PendingValidation { case nothing, size, everything }
 
   private let view: any SequencedTransaction
   private let commitTime: Timestamp
-  /// The time of server timestamps, and of the request for the access policy.
+  /// The time that server timestamps get, and that the access policy sees as the time of the request.
   let requestTime: Timestamp
   /// Whether the access policy decides about the commit. If so, failures are kept until it has decided.
   private let needsDecisions: Bool
   /// Whether the commit is allowed: the policy has nothing to decide about it, or has allowed it.
   private var isAllowed: Bool
-  /// The first failure that stored data decided.
+  /// The first failure that depends on stored data.
   private var failure: (any Error)?
   /// The document whose row could not be read; nil if there is none.
   private var unreadable: DocumentName?

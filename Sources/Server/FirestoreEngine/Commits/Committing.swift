@@ -16,9 +16,9 @@
 //   5. The store calls Watch/WatchHub (`publish`) with the log record, then the completion in `attempt`. CommitCall
 //      reports the outcome to the caller.
 //
-// Invariant: a commit's body runs in the store's sequencer, sees every earlier commit and decides everything
-// there: preconditions, transforms, access, limits and locks. A commit that has to wait for locks leaves the
-// sequencer, and its body runs again after the wait.
+// Invariant: a commit's body runs in the store's sequencer and sees every earlier commit. It checks everything there:
+// preconditions, transforms, access, limits and locks. A commit that has to wait for locks leaves the sequencer, and its
+// body runs again after the wait.
 
 package import Access
 import Locking
@@ -105,7 +105,8 @@ extension FirestoreDatabase {
     var reads: ReadSet?
     /// The locking transaction that commits, whose own locks do not block it. Nil for other commits.
     var owner: LockTable.Owner?
-    /// Whether the access policy must still decide about the commit if the store finds a conflict with its reads.
+    /// Whether the access policy must still decide about the commit if the store finds a conflict with the transaction's
+    /// reads.
     var decidesAfterConflict = false
     /// Whether the store found a conflict. This attempt then only lets the policy decide, so that a denied caller
     /// does not learn of the conflict.
@@ -114,9 +115,9 @@ extension FirestoreDatabase {
     var deadline: UInt64?
     /// The parts of the policy's decision so far; nil before the first.
     var decision: CommitDecision?
-    /// Whether this commit is the one that may continue its decision now: see ``DecisionQueue``.
+    /// Whether this commit may continue its decision now. At most one commit of the database may: see ``DecisionQueue``.
     var isContinuing = false
-    /// The parts of the decision that the policy's observer has received.
+    /// The number of parts of the decision that the policy's observer has received.
     var observedPartCount = 0
     let plan:
       @Sendable (any SequencedTransaction, CommitDecision?, _ observedPartCount: Int) throws -> CommitPlan
@@ -163,8 +164,8 @@ extension FirestoreDatabase {
         completion: completion))
   }
 
-  /// Commits a transaction without writes. Its commit time is the snapshot that it read or, if locks keep its
-  /// reads valid, a new version.
+  /// Commits a transaction without writes. Its commit time is that of the snapshot that it read or, if locks keep
+  /// its reads valid, that of a new version.
   private func commitReads(
     of transaction: OpenTransaction, _ call: CommitCall, _ completion: @escaping CommitCall.Completion
   ) {
@@ -303,7 +304,7 @@ extension FirestoreDatabase {
   /// Applies writes and authorizes them.
   /// - Parameters:
   ///   - decision: the parts of the policy's decision so far; nil before the first.
-  ///   - observedPartCount: the parts that the policy's observer has received.
+  ///   - observedPartCount: the number of parts that the policy's observer has received.
   /// - Throws: ``UndecidedCommit`` if the decision needs another time slice.
   func plan(
     _ writes: [Write], as caller: Principal, _ view: any SequencedTransaction,
@@ -312,7 +313,7 @@ extension FirestoreDatabase {
     let pinned = policies.current
     let caller = caller.acting(in: name.project)
     let needsDecisions = !pinned.allowsEverything(caller)
-    // The decided parts are valid only for the server timestamps that they used.
+    // The policy has decided earlier parts for certain server timestamps, so the new plan uses the same timestamps.
     var earlier = needsDecisions && decision?.policyVersion == pinned.version ? decision : nil
     var plan = try makePlan(writes, view, needsDecisions: needsDecisions, at: earlier?.requestTime)
     var cost = decision?.cost ?? 0
@@ -343,8 +344,8 @@ extension FirestoreDatabase {
   }
 
   /// A plan with the writes applied.
-  /// - Parameter requestTime: the `requestTime` of an earlier plan of this commit, if its decision continues; nil to use the
-  ///   commit's time.
+  /// - Parameter requestTime: the `requestTime` of an earlier plan of this commit, if the access policy continues its
+  ///   unfinished decision about that plan; nil to use the commit's time.
   private func makePlan(
     _ writes: [Write], _ view: any SequencedTransaction, needsDecisions: Bool, at requestTime: Timestamp?
   ) throws -> CommitPlan {

@@ -44,7 +44,8 @@ final class ResultPages: Sendable {
   private let state: Guarded<State>
 
   /// - Parameters:
-  ///   - memory: nil for a client in this process, whose pages have the maximum size.
+  ///   - memory: the account from which pages reserve memory; nil for a client in this process, whose pages have the
+  ///     maximum size.
   ///   - documentBytes: maximum bytes of one document.
   init(_ memory: (any ResultMemory)?, documentBytes: Int) {
     self.memory = memory

@@ -1,8 +1,8 @@
 // Authorizes operations by the database's access policy, on the state that an operation reads.
 //
-// A read that locks or reads a past version is decided twice: on the newest state before it waits for locks or reads
-// stored data, and on the state that it reads, under its locks. So a denied read takes no lock, and a read of a past
-// version also needs the caller's current permission.
+// The policy decides twice about a read that locks or reads a past version: first on the newest state, before the read waits
+// for locks or reads stored data; then on the state that it reads, under its locks. So a denied read takes no lock, and a
+// read of a past version also needs the caller's current permission.
 //
 // The policy may be replaced while an operation waits, so each decision pins the policy that is then in force.
 //
@@ -14,19 +14,19 @@ import OrderedStore
 
 /// An operation with its caller, to authorize it at several points of its execution.
 struct AuthorizedOperation: Sendable {
-  /// The caller; nobody if its credentials are for another project.
+  /// The caller; `Principal.nobody` if its credentials are for another project.
   let caller: Principal
   let operation: FirestoreOperation
 }
 
 extension FirestoreDatabase {
-  /// An operation with its caller. A caller with credentials for another project counts as nobody.
+  /// An operation with its caller. A caller with credentials for another project is treated as `Principal.nobody`.
   func operation(_ operation: FirestoreOperation, of caller: Principal) -> AuthorizedOperation {
     AuthorizedOperation(caller: caller.acting(in: name.project), operation: operation)
   }
 
-  /// Whether the policy in force allows a caller every operation that is not administrative, so that an operation need not be
-  /// prepared for a decision.
+  /// Whether the policy in force allows a caller every operation that is not administrative. Then an operation can
+  /// skip the work that prepares a decision.
   func allowsEverything(_ caller: Principal) -> Bool {
     policies.current.allowsEverything(caller.acting(in: name.project))
   }
@@ -36,8 +36,8 @@ extension FirestoreDatabase {
     !authorised.operation.isAdministrative && policies.current.allowsEverything(authorised.caller)
   }
 
-  /// Decides an operation on the state of `view`.
-  /// - Returns: the items that the decision depends on.
+  /// Lets the policy decide about an operation on the state of `view`.
+  /// - Returns: the decision, with the documents and the time that it depends on.
   /// - Throws: the policy's denial.
   @discardableResult
   func authorise(
@@ -52,14 +52,14 @@ extension FirestoreDatabase {
     ReadDocumentView(view, time: options.clock.wallTime(), part)
   }
 
-  /// The outcome of deciding a part of an operation.
+  /// The policy's outcome for a part of an operation.
   enum PartialDecision: Sendable {
     case finished(FirestoreDecision)
     /// The next part. Nothing is allowed yet.
     case unfinished(DecisionPart)
   }
 
-  /// Decides a part of an operation on the state of `view`.
+  /// Lets the policy decide about a part of an operation on the state of `view`.
   /// - Parameter policy: the policy that was in force at the first part.
   /// - Throws: the policy's denial.
   func authorise(
@@ -73,7 +73,7 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Decides an operation at one version, in several reads if that takes long.
+  /// Lets the policy decide about an operation at one version, in several reads if that takes long.
   /// - Parameter version: the version; nil for the newest.
   /// - Throws: the policy's denial.
   @discardableResult
@@ -96,7 +96,7 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Decides several operations at one version in one read.
+  /// Lets the policy decide about several operations at one version in one read.
   /// - Returns: a decision or denial for each operation; nil for an operation whose decision needs further reads.
   func authorise(
     _ operations: [AuthorizedOperation], at version: Version
@@ -112,7 +112,7 @@ extension FirestoreDatabase {
     }
   }
 
-  /// Decides an operation on the state of a view that is made on demand.
+  /// Lets the policy decide about an operation on the state of a view that is made on demand.
   /// - Parameters:
   ///   - policy: the policy that decides; nil for the policy in force.
   ///   - isRepeated: whether the policy's observer has received a decision about the same operation already.
@@ -132,7 +132,7 @@ extension FirestoreDatabase {
     return decision
   }
 
-  /// Decides an operation that no stored data affects.
+  /// Lets the policy decide about an operation that no stored data affects.
   /// - Throws: the policy's denial.
   func authoriseWithoutData(_ caller: Principal, _ operation: FirestoreOperation) async throws {
     let authorised = self.operation(operation, of: caller)
@@ -151,7 +151,7 @@ extension FirestoreDatabase {
     return error.code == .permissionDenied || error.code == .unauthenticated
   }
 
-  /// Decides operations on the newest state, each in a separate read.
+  /// Lets the policy decide about operations on the newest state, each in a separate read.
   /// - Throws: the policy's denial.
   func authoriseNow(_ operations: [AuthorizedOperation]) async throws {
     for operation in operations { try await authorise(operation, at: nil) }

@@ -26,7 +26,7 @@ final class FirestoreDatabase: Sendable {
   let sortMemory: SortMemoryBudget
   /// The version reservation in progress that reads wait for; nil for none.
   let versionReservation = Guarded<VersionReservation?>(nil)
-  /// The number of the change of rules that is in force; 0 without one in this process.
+  /// The number of the change of rules that is in force; 0 if this process has not changed the rules.
   let rulesChangeNumber = Guarded<UInt64>(0)
   let firstRows: FirstRows
   /// The commits whose decision is unfinished.
@@ -48,8 +48,8 @@ final class FirestoreDatabase: Sendable {
     self.options = options
     self.callerStreams = callerStreams
     self.sortMemory = sortMemory
-    // The two tables call each other. The lock table marks transactions that lose their locks, and the
-    // transaction table releases the locks of ended transactions.
+    // The lock table and the transaction table call each other: the lock table marks transactions that lose their
+    // locks, and the transaction table releases the locks of ended transactions.
     let table = Guarded<TransactionTable?>(nil)
     let locks = LockTable(clock: options.clock) { owner in
       table.withLock { $0 }?.idleSince(owner)

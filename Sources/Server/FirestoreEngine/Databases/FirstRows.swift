@@ -1,9 +1,8 @@
 // Writes the rows that every database has: the key that signs its tokens, its index state and its rules. The first commit
 // contains them, so that a database exists from its first commit on and not from its first request.
 //
-// The store refers to this object weakly. Reference counting is slower for an object that ever had a weak
-// reference. Every request retains the database and the engine several times, so neither may have weak
-// references.
+// The store has a weak reference to this object, not to the database or the engine. Swift's reference counting is slower
+// for an object that ever had a weak reference, and every request retains the database and the engine several times.
 //
 // Invariant: a database with documents has the token key. A database without the key keeps its index state and its rules
 // in memory only.

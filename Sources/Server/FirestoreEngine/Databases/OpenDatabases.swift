@@ -1,5 +1,5 @@
-// The databases that an engine holds open. A database without a commit is released when nobody uses it, so that
-// requests for unknown names take neither memory nor disk space.
+// The databases that an engine holds open. The engine releases a database without a commit when no request or stream uses
+// it, so that requests for unknown names take neither memory nor disk space.
 //
 // Invariant: an open database is one object. Only a database without other references is released, under the engine's
 // lock, and references are handed out under that lock only.
@@ -25,7 +25,7 @@ struct OpenDatabases {
   var names: some Collection<DatabaseName> { databases.keys }
 
   /// Adds a database.
-  /// - Returns: databases that nobody uses. The caller releases them outside the engine's lock.
+  /// - Returns: databases that no request or stream uses. The caller releases them outside the engine's lock.
   mutating func add(_ database: FirestoreDatabase) -> [FirestoreDatabase] {
     databases[database.name] = database
     if database.isWritten { return [] }

@@ -37,8 +37,8 @@ struct ReadSession: Sendable {
 extension FirestoreDatabase {
   /// Begins a read: determines the version that it reads, and its transaction.
   ///
-  /// If the read locks or reads a fixed version, the policy first decides the operations on the newest state. This happens
-  /// before the read takes locks and before anything that depends on stored versions.
+  /// If the read locks or reads a fixed version, the policy first decides about the operations on the newest state. This
+  /// happens before the read takes locks and before anything that depends on stored versions.
   /// - Parameter operations: the operations that the read performs.
   /// - Throws: INVALID_ARGUMENT or ABORTED for a token that the caller does not own or whose
   ///   transaction has ended, the policy's denial of the operations or of the requested transaction.
@@ -114,8 +114,8 @@ extension FirestoreDatabase {
 
   /// Acquires a locking transaction's locks before it reads. Does nothing for other reads.
   ///
-  /// If the transaction cannot get the locks, it is marked as aborted. Then it continues to read without
-  /// locks, and its commit will fail.
+  /// If the transaction cannot get the locks, it loses all its locks. Then it continues to read the version that it has
+  /// read so far, and its commit will fail.
   func lock(_ session: inout ReadSession, keys: [Key] = [], ranges: [KeyRange] = []) async throws {
     guard let owner = session.transaction?.owner else { return }
     try transactions.checkReadLimits(owner, keys, ranges)
@@ -181,7 +181,7 @@ extension FirestoreDatabase {
     return result
   }
 
-  /// Decides an operation at the session's version, in several reads if that takes long.
+  /// Lets the policy decide about an operation at the session's version, in several reads if that takes long.
   /// - Throws: the policy's denial.
   func authorise(_ authorised: AuthorizedOperation, _ session: inout ReadSession) async throws {
     if isAllowed(authorised) { return }

@@ -42,8 +42,8 @@ struct CompositeIndex: Hashable, Sendable, Codable {
   var parts: [Part]
   var namesDescend: Bool
 
-  /// The index with all directions reversed. Its entries are those of this index in reverse order, so only
-  /// one of the two has to be stored.
+  /// The index with all directions reversed. Its entries are those of this index in reverse order, so the store needs
+  /// the entries of only one of these two indexes.
   var reversed: CompositeIndex {
     var index = self
     for position in index.parts.indices {

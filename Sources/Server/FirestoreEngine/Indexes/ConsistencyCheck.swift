@@ -57,7 +57,7 @@ public struct ConsistencyReport: Sendable, Equatable {
 
 /// Checks databases of a store.
 public enum ConsistencyCheck {
-  /// Checks one database at one version. Nothing may write to it meanwhile.
+  /// Checks one database at one version. Nothing may write to the database during the check.
   /// - Throws: ``StoreError``, or DATA_LOSS if the index state cannot be read.
   public static func run(
     _ name: DatabaseName, in store: any OrderedStore

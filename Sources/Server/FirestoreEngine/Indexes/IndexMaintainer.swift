@@ -287,8 +287,8 @@ final class IndexMaintainer: Sendable {
     return next
   }
 
-  /// The writes of one step, bounded in bytes: a commit above the limit would fail again and again. Entries that are already
-  /// correct do not count towards the bound, so a repeated step progresses further.
+  /// The writes of one step, bounded in bytes: a commit above the store's limit would fail at every attempt. Entries that
+  /// are already correct do not count towards the bound, so the step after a truncated one reaches the remaining entries.
   private struct Step {
     private let view: any SequencedTransaction
     private var bytes = 0

@@ -20,7 +20,7 @@ struct RulesDirectory: Sendable {
     var change: Change
   }
 
-  /// The groups, the latest last.
+  /// The groups of databases whose rules changed, the group with the latest change last.
   private var groups: [Group] = []
   private var changeCount: UInt64 = 0
 

@@ -4,7 +4,7 @@ import Access
 import FirestoreModel
 
 /// The stable part of a caller's identity. Claims are left out, since a refreshed ID token of the same user may have
-/// different ones.
+/// different claims.
 struct TokenOwner: Sendable, Equatable {
   /// The identity as bytes, which differ for different owners.
   let bytes: [UInt8]

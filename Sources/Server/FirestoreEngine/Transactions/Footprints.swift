@@ -1,11 +1,11 @@
 // Indexes the footprints of commits (the keys that they change), to find those that conflict with a read.
 //
-// Row keys are indexed when a transaction's read is compared with the footprints. A database without such transactions
-// therefore does not pay for the index.
+// A footprint's row keys are indexed when a transaction's read is next compared with the footprints. A database whose
+// transactions take no locks therefore does not pay for the index.
 //
 // Invariants
-//   1. `numbers` contains the row keys of exactly those members that are not in `unindexed`.
-//   2. Members are indexed in the order of their insertion.
+//   1. `numbers` contains the row keys of exactly those footprints in `members` that are not in `unindexed`.
+//   2. Footprints are indexed in the order of their insertion.
 
 import OrderedStore
 
@@ -51,7 +51,8 @@ extension LockTable {
     mutating func any(conflictingWith read: ReadRequest) -> UInt64? {
       guard !members.isEmpty else { return nil }
       index()
-      // The last footprint probably ends last, so that the read is checked again only once.
+      // The commit that was inserted last probably ends last. If the read waits for it, the earlier commits have
+      // probably ended too when the read is checked again.
       for key in read.keys { if let last = numbers[key]?.last { return last } }
       guard !read.ranges.isEmpty else { return nil }
       return Array(members.keys).first { has($0, keyIn: read.ranges) }

@@ -68,7 +68,7 @@ struct IntervalTree<Payload> {
   @discardableResult
   func visit(containing key: Key, _ body: (Payload) -> Bool) -> Bool { visit(root, containing: key, body) }
 
-  /// Visits the ranges that overlap another, until `body` returns false. Returns false if `body` did.
+  /// Visits the ranges that overlap `range`, until `body` returns false. Returns false if `body` did.
   @discardableResult
   func visit(overlapping range: KeyRange, _ body: (Payload) -> Bool) -> Bool {
     visit(root, overlapping: range, body)

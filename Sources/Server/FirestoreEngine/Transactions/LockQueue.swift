@@ -1,8 +1,8 @@
-// The queue of the lock table: adds and removes waiters, grants them, and finds deadlocks. `LockState`
-// defines the terms.
+// The queue of the lock table: adds and removes waiters (queued requests), grants them, and finds deadlocks.
+// `LockState` defines the terms.
 //
-// Invariant: a waiter stays in the queue exactly as long as another request or lock blocks it. When its
-// witness ends, it is granted or gets another witness.
+// Invariant: a waiter stays in the queue exactly as long as another request or lock blocks it. Its witness is one of
+// these blockers. When the witness ends, the waiter is granted or gets another witness.
 
 import OrderedStore
 

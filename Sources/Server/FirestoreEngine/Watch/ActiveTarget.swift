@@ -8,7 +8,7 @@ import OrderedStore
 /// the boundaries of the visible results.
 struct ActiveTarget {
   let id: Int32
-  /// The number by which the hub identifies the target among the targets of all streams.
+  /// The number by which the database's `WatchHub` identifies the target among the targets of all streams.
   let registration: Int
   let selection: WatchSelection
   let once: Bool

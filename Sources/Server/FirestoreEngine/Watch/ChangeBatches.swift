@@ -31,7 +31,7 @@ struct ChangeBatches {
   private var start = Version.zero
   private let pages: ResultPages
 
-  /// - Parameter pages: the memory of one batch.
+  /// - Parameter pages: reserves the memory of each batch.
   init(
     _ changes: PendingChanges, for targets: [ActiveTarget], to version: Version, _ pages: ResultPages,
     _ database: FirestoreDatabase

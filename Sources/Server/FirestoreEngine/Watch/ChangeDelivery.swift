@@ -1,4 +1,5 @@
-// Delivers changes to targets: updates windows, then sends one response per document.
+// Delivers changes to targets: updates their windows (the visible results of queries with limit or offset), then sends one
+// response per document.
 //
 // Invariant: before anything is sent, the caller has checked every permission that depends on a changed
 // document, and all window boundaries are adjusted (see `ResultWindow`). Therefore one response per document
@@ -13,8 +14,8 @@ extension WatchWorker {
   /// `EngineLimits.maximumWindowChanges`.
   struct TooManyWindowChanges: Error {}
 
-  /// Sends changes to targets, which are keyed by registration. Returns whether a global NO_CHANGE must follow, with which
-  /// the client shows the new snapshot.
+  /// Sends changes to targets, which are keyed by their registration numbers. Returns whether a global NO_CHANGE (without
+  /// target ids) must follow, at which the client shows the new snapshot.
   ///
   /// NO_CHANGE must also follow if a document matched a target only between the two versions: the client that wrote the
   /// document shows it until a snapshot without it arrives.

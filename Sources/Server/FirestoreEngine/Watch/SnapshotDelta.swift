@@ -29,7 +29,7 @@ struct SnapshotDelta {
   /// Changed documents that a target selects by name, or on which its permission depends.
   private(set) var named: Set<ResourcePath> = []
 
-  /// Merges changes that the hub matched.
+  /// Merges the changes that `WatchHub` found to affect the stream's targets.
   init(_ matches: [WatchMatch]) {
     struct EffectKey: Hashable {
       var entry: Int

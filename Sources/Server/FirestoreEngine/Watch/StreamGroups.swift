@@ -1,4 +1,4 @@
-// The open Listen streams of a database, in groups that get their heartbeats one after another.
+// The open Listen streams of a database, in groups that get their heartbeats (fresh resume tokens) one after another.
 //
 // Many streams may have opened in the same moment, for example after an outage. If all of them got their heartbeats together,
 // other requests would wait on the same event loops. See decision 0041.

@@ -7,7 +7,7 @@ import OrderedStore
 extension WatchWorker {
   /// Checks that the stream's caller may listen to `selection`: the target's selection or part of it.
   /// Subscribes the target to changes of the documents that the decision depends on.
-  /// - Parameter decided: the decision at the version; nil if the policy has yet to decide.
+  /// - Parameter decided: the policy's decision at `version`; nil if the policy has not decided at this version yet.
   /// - Throws: the policy's denial.
   func authorizeTarget(
     _ target: inout ActiveTarget, _ selection: WatchSelection, at version: Version, _ stream: WatchStream,
@@ -39,11 +39,11 @@ extension WatchWorker {
     }
   }
 
-  /// Maximum targets that are decided in one read, so that the read stays short.
+  /// Maximum number of targets about which the policy decides in one read, so that the read stays short.
   private static let maximumDecisionsPerRead = 16
 
   /// Repeats the policy's decisions about active targets, many in one read. Removes denied targets.
-  /// - Parameter selections: the targets, each with the part of its selection that is decided.
+  /// - Parameter selections: the targets, each with the part of its selection about which the policy decides.
   func authorizeAgain(
     _ selections: [(target: ActiveTarget, selection: WatchSelection)], at version: Version,
     _ stream: WatchStream
@@ -53,7 +53,7 @@ extension WatchWorker {
       let batch = Array(rest.prefix(Self.maximumDecisionsPerRead))
       rest = rest.dropFirst(batch.count)
       let operations = batch.map { authorised($0.selection, stream) }
-      // A failed read may concern one target only, so each target is then decided separately.
+      // A failed read may concern one target only, so the policy then decides about each target separately.
       let decisions = try? await stream.database.authorise(operations, at: version)
       for (index, item) in batch.enumerated() {
         do {

@@ -1,9 +1,9 @@
 // Wakes many streams a few at a time. A change of one document may concern every stream of a database, for example if the
-// decisions about their targets have read it. Without a queue, each stream would start its task immediately, and the requests
-// of other clients would wait for all of these tasks.
+// access policy has read the document to permit their targets. Without a queue, each stream would start its task
+// immediately, and the requests of other clients would wait for all of these tasks.
 //
-// Invariant: of the streams that the queue has woken, at most `concurrency` work at the same time. A stream works from its
-// decisions until the event loop has written its responses. While it waits for its client or for memory, it does not count.
+// Invariant: of the streams that the queue has woken, at most `concurrency` work at the same time. A stream works from the
+// start of its task until it has sent a batch of responses, or waits for its client or for memory.
 
 import Locking
 

@@ -91,7 +91,7 @@ final class WatchHub: Sendable {
   /// Removes a stream. The caller has unregistered its targets.
   func remove(_ stream: WatchStream) { state.withLock { $0.streams.remove(stream) } }
 
-  /// Makes every stream decide its targets again.
+  /// Wakes every stream after the access policy was replaced, so that the new policy decides about its targets.
   private func replacePolicy() {
     let streams = state.withLock { $0.streams.streams }
     for stream in streams { stream.replacePolicy() }
@@ -118,7 +118,7 @@ final class WatchHub: Sendable {
   }
 
   /// Takes the stream's buffered changes and, if `target` is given, registers that target at the same
-  /// version. `isRegistered` is false if the index has no capacity for the target.
+  /// version. `isRegistered` is false if the target index has no capacity for the target.
   func takeChanges(
     _ stream: WatchStream, registering target: (WatchSelection, Int)? = nil
   ) -> (version: Version, waiting: BufferedChanges.Content, isRegistered: Bool) {

@@ -55,7 +55,7 @@ public final class WatchStream: Sendable {
     /// Memory that is reserved for the buffered changes.
     var reservedBufferBytes = 0
     var isHeartbeatRequested = false
-    /// Whether the access policy was replaced, so that all targets have to be decided again.
+    /// Whether the access policy was replaced, so that the new policy must decide about all targets.
     var isPolicyReplaced = false
     var isRunning = false
     /// The caller of `wakeAndWait`, which waits until the running task sends something or ends.
@@ -64,8 +64,8 @@ public final class WatchStream: Sendable {
     var failure: FirestoreError?
     var targetBytes = 0
 
-    /// Reserves the memory of the buffered changes beyond an allowance, and releases what is no longer needed. Returns false
-    /// if memory for their growth is missing.
+    /// Reserves the memory of the buffered changes beyond `watchBufferAllowance`, and releases memory that they no longer
+    /// need. Returns false if it cannot reserve memory for their growth.
     mutating func reserveBuffer(_ memory: (any ResultMemory)?) -> Bool {
       let needed = max(0, buffered.bytes - EngineLimits.watchBufferAllowance)
       guard let memory, needed != reservedBufferBytes else { return true }
@@ -90,7 +90,7 @@ public final class WatchStream: Sendable {
 
   let database: FirestoreDatabase
   let hub: WatchHub
-  /// The caller; nobody if its credentials are for another project.
+  /// The caller; `Principal.nobody` if its credentials are for another project.
   package let caller: Principal
   let output: any WatchOutput
   private let mailbox: Guarded<Mailbox>
@@ -143,7 +143,8 @@ public final class WatchStream: Sendable {
     wake()
   }
 
-  /// Lets the next run decide all targets again, since the access policy was replaced. The caller wakes the stream.
+  /// Records that the access policy was replaced: the next run lets the new policy decide about all targets. The caller
+  /// wakes the stream.
   func replacePolicy() { mailbox.withLock { $0.isPolicyReplaced = true } }
 
   /// The error with which the stream has to end; nil for none.
@@ -197,7 +198,7 @@ public final class WatchStream: Sendable {
     }
   }
 
-  /// The memory of the results that the stream reads.
+  /// The account from which the stream reserves memory for the results that it reads.
   var memory: (any ResultMemory)? { output.memory.map { WaiterResumingMemory(stream: self, memory: $0) } }
 
   /// Makes the pages of one read: batches of documents, whose memory is reserved for this stream.
@@ -308,7 +309,8 @@ extension WatchStream: CallerStream {
   package func endInvalidated() async { await wakeAndWait() }
 }
 
-/// The memory of a stream's results. A stream that waits for memory does not count as working: see ``WakeQueue``.
+/// The account from which a stream reserves memory. Before a wait for memory, resumes the caller of `wakeAndWait`, so that
+/// ``WakeQueue`` wakes another stream.
 private struct WaiterResumingMemory: ResultMemory {
   let stream: WatchStream
   let memory: any ResultMemory

@@ -2,9 +2,9 @@
 // snapshots.
 //
 // Invariant: a client that applies all sent and buffered responses has the targets' results at the version
-// `cursor`. This version never decreases. A global NO_CHANGE is sent only after the CURRENT of every added
-// target. Nothing is sent after the caller's credentials have expired or were revoked. Before the changes of a commit are
-// sent, the access policy that was in force when the stream took the changes has decided every target.
+// `cursor`. This version never decreases. A global NO_CHANGE (without target ids) is sent only after the CURRENT of every
+// added target. Nothing is sent after the caller's credentials have expired or were revoked. Before the changes of a commit
+// are sent, the access policy that was in force when the stream took the changes has decided about every target.
 
 import Access
 import FirestoreModel
@@ -28,7 +28,7 @@ actor WatchWorker {
   /// Whether the server assigns the target ids; nil before the first target.
   private var serverNumbersTargets: Bool?
   private var nextID: Int32 = 1
-  /// The version of the access policy that has decided all targets.
+  /// The version of the access policy that has decided about all targets.
   private var policyVersion: UInt64
 
   init(policyVersion: UInt64) { self.policyVersion = policyVersion }
@@ -107,8 +107,8 @@ actor WatchWorker {
     for response in responses { try await emit(response, stream) }
   }
 
-  /// Flushes the responses at the end of a page of documents, whose memory is then released. A few small responses remain
-  /// for the next batch.
+  /// Flushes the responses at the end of a page of documents, before the caller releases the page's memory. Up to
+  /// `maximumWatchRemainderBytes` of responses remain for the next batch.
   func flushPage(_ stream: WatchStream) async throws {
     if bufferBytes > EngineLimits.maximumWatchRemainderBytes { try await flush(stream) }
   }

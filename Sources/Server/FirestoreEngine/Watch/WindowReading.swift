@@ -18,7 +18,7 @@ extension FirestoreDatabase {
   /// Runs a query, sets the window's boundaries and delivers the visible documents page by page. A page may
   /// be empty.
   /// - Parameters:
-  ///   - memory: the memory of the client's results.
+  ///   - memory: the account from which memory for the pages is reserved; nil for a client in this process.
   ///   - maximumCount: the number of visible documents after which a query without limit stops; nil for no maximum.
   func deliverMatches(
     of query: PreparedQuery, _ window: inout ResultWindow, at version: Version, _ memory: (any ResultMemory)?,

@@ -1,6 +1,6 @@
 // Encodes a query explanation as google.firestore.v1.ExplainMetrics.
 //
-// Numbers inside a google.protobuf.Struct are encoded as strings, as the product does.
+// Numbers inside a google.protobuf.Struct are encoded as strings, as Cloud Firestore does.
 
 import FirestoreEngine
 import NIOCore

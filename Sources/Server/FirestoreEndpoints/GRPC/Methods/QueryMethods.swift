@@ -61,7 +61,7 @@ extension FirestoreService {
     try await responder.send(try ResponseEncoding.aggregation(result))
   }
 
-  /// Always fails: pipelines belong to the product's Enterprise edition, which this server does not emulate.
+  /// Always fails: pipelines belong to the Enterprise edition of Cloud Firestore, which this server does not emulate.
   @Sendable func executePipeline(
     _ request: Google_Firestore_V1_ExecutePipelineRequest, _ head: GRPCRequestHead,
     _ responder: any CallResponder

@@ -39,7 +39,7 @@ final class WriteCall: StreamCall, Sendable {
     var database: DatabaseName?
     /// The caller of the handshake.
     var caller = Principal.nobody
-    /// The error of ended credentials.
+    /// The error with which the stream ends because the caller's credentials expired or were revoked; nil until then.
     var invalidation: GRPCStatus?
     /// The next stream token.
     var token = 0
@@ -222,7 +222,7 @@ final class WriteCall: StreamCall, Sendable {
 extension WriteCall: CallerStream {
   var caller: Principal { state.withLockedValue { $0.caller } }
 
-  /// Discards queued messages.
+  /// Discards queued messages, so that the stream can only end with `error`.
   func invalidate(with error: FirestoreError) {
     state.withLockedValue { state in
       state.invalidation = GRPCStatus(error)

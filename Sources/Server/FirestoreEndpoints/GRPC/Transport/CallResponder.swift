@@ -1,6 +1,6 @@
 // Sends the responses of one call, independent of its transport: gRPC, REST or WebChannel.
 //
-// Invariant: a sender waits while the client does not read, so that the queued bytes of a call stay near the watermark.
+// Invariant: a sender waits while the client does not read, so that the bytes that a call queues for its client are bounded.
 
 package import FirestoreEngine
 package import GRPCFraming
@@ -20,16 +20,16 @@ package protocol CallResponder: Sendable {
   /// Pauses or resumes the delivery of request messages, so that a client cannot queue unlimited work.
   func setReading(_ enabled: Bool)
 
-  /// Updates the counted request bytes. A call reports by this method that it has released bytes.
+  /// Updates the counted request bytes to those that the call holds now. A call invokes this after it has released bytes.
   func updateHeldBytes()
 
-  /// The memory of the call's results.
+  /// The account from which the call reserves memory for its results.
   var memory: any ResultMemory { get }
 
   /// The event loop of the call's connection.
   var eventLoop: any EventLoop { get }
 
-  /// Runs a task of the call. The end of the call does not cancel it: it ends when sending throws.
+  /// Runs a task of the call. The end of the call does not cancel the task: the task ends when sending throws.
   func start(_ operation: @escaping @Sendable () async -> Void)
 }
 
@@ -38,8 +38,9 @@ extension CallResponder {
   /// - Throws: `CancellationError` after the client has disconnected.
   package func send(_ framed: ByteBuffer) async throws { try await send(framed) {} }
 
-  /// Ends the call with a status. Returns when the call's event loop has done so. So a caller that ends many calls in sequence
-  /// does not fill the loop's queue, which other requests share. Does not wait for the call's tasks.
+  /// Ends the call with a status. Returns when the call's event loop has ended the call, but does not wait for its tasks.
+  ///
+  /// If many calls end in sequence, each end thus waits for the previous one, and the event loop's queue stays short.
   func finishAndWait(_ status: GRPCStatus) async {
     finish(status)
     await withCheckedContinuation { continuation in
@@ -48,7 +49,7 @@ extension CallResponder {
   }
 }
 
-/// The memory of a call's results, which counts as memory of its connection.
+/// The account from which a call reserves memory for its results. The memory counts as memory of the call's connection.
 struct CallMemory: ResultMemory {
   let pages: PageMemory
   /// Bytes that the transport holds for each byte of a result.

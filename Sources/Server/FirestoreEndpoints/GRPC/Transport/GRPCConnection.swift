@@ -14,7 +14,7 @@ final class GRPCConnection {
   let methods: GRPCMethods
   let limits: HTTP2Limits
   let memory: MemoryReservation
-  /// The results that the connection's streams hold.
+  /// Counts the bytes of results that the connection's streams hold.
   let pages: PageMemory
   let tasks: LoopTasks
   let log: Logger

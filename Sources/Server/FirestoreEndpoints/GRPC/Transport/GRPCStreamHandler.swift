@@ -51,7 +51,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   private var isRequestCompressed = false
   /// The algorithm of the call's compressed messages.
   private(set) var compression: CompressionAlgorithm?
-  /// A message that another thread decompresses. Later messages wait.
+  /// The decompression of a message on another thread; nil for none. Later messages of the stream wait for it.
   var decompression: DecompressionQueue.Job?
   /// The compressed size of the message in `decompression`.
   var compressedBytes = 0
@@ -61,7 +61,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
   var expectedBytes = 0
   /// The bytes reserved in the server's memory.
   var reservedBytes = 0
-  /// Bytes written since the last counted write.
+  /// Bytes written since `countBytes` last counted a write against the server's memory.
   private var uncountedBytes = 0
   private var hasRequestEnded = false
   private var isReading = true

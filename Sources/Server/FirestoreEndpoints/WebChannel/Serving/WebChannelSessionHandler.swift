@@ -24,7 +24,7 @@ final class WebChannelSessionHandler {
   private let eventLoop: any EventLoop
   private let sessions: WebChannelSessionRegistry
   private let memory: MemoryReservation
-  /// The results that the session's stream holds.
+  /// Counts the bytes of results that the session's stream holds.
   let pages: PageMemory
   private var heldBytes = 0
   private var session: WebChannelSession

@@ -6,7 +6,7 @@ import OrderedStore
 
 extension FirestoreDatabase {
   /// Executes a nearest-neighbor query and delivers pages. `session` is a read that has begun.
-  /// - Parameter memory: the memory of the client's results; nil if `deliver` holds none.
+  /// - Parameter memory: the account from which memory for the result pages is reserved; nil if `deliver` retains no page.
   func findNearest(
     _ query: PreparedQuery, _ explain: ExplainMode, _ session: inout ReadSession,
     _ authorised: AuthorizedOperation, _ memory: (any ResultMemory)?,

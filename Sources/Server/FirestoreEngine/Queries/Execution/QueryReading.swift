@@ -74,7 +74,7 @@ extension FirestoreDatabase {
   }
 
   /// Executes a query and delivers pages. `session` is a read that has begun.
-  /// - Parameter memory: the memory of the client's results; nil if `deliver` holds none.
+  /// - Parameter memory: the account from which memory for the result pages is reserved; nil if `deliver` retains no page.
   func run(
     _ query: PreparedQuery, _ explain: ExplainMode, _ session: inout ReadSession,
     _ authorised: AuthorizedOperation, _ memory: (any ResultMemory)?,
@@ -166,7 +166,7 @@ extension FirestoreDatabase {
   /// Delivers a query's complete result at a version, for listeners. Only the limit of one query applies to
   /// the memory for sorting. The shared budget does not, since a Listen stream must not fail because of other
   /// queries. A page may be empty.
-  /// - Parameter memory: the memory of the client's results; nil if `page` holds none.
+  /// - Parameter memory: the account from which memory for the result pages is reserved; nil if `page` retains no page.
   func deliverResults(
     of query: PreparedQuery, at version: Version, _ memory: (any ResultMemory)? = nil,
     _ page: ([StoredDocument]) async throws -> Void
@@ -206,8 +206,8 @@ extension FirestoreDatabase {
   }
 }
 
-/// The ranges that a query scanned, to be validated at the transaction's commit. The document rows are
-/// recorded already.
+/// The ranges that a query scanned, to be validated at the transaction's commit. `nextPage` has already recorded
+/// the document rows.
 struct QueryReads {
   var ranges: [KeyRange] = []
 }

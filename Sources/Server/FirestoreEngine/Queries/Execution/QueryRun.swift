@@ -54,7 +54,7 @@ struct QueryRun: Sendable {
   /// Sorted results to deliver.
   private var sorted: ArraySlice<StoredDocument> = []
   private var sortedBytes = 0
-  /// Rows read since the last `takeKeys`, for validation.
+  /// Rows read since the last `takeKeys`, which the transaction's commit validates.
   private var keys: [Key] = []
   /// The cost so far; 0 unless `counts` is set.
   private(set) var cost = ReadCost()

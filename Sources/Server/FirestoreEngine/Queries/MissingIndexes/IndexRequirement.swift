@@ -110,8 +110,8 @@ extension Planner {
     return fields
   }
 
-  /// The index fields that an alternative's equality filters require. Fields with array-contains filters are
-  /// first.
+  /// The index fields that the equality filters of one alternative of the filter (joined to the others by OR) require.
+  /// Fields with array-contains filters are first.
   private func parts(fixedBy terms: [FilterTerm]) -> [CompositeIndex.Part] {
     var seen: Set<CompositeIndex.Part> = []
     let fields = FixedFields(terms)
@@ -135,7 +135,7 @@ extension Planner {
     return indexes.ready(in: id, at: version).contains { $0.index == single.canonical }
   }
 
-  /// Whether the composite indexes with the same tail together contain all `fixed` fields.
+  /// Whether the composite indexes that end in the same `tail` together contain all `fixed` fields.
   private func covers(
     _ fixed: [CompositeIndex.Part], _ tail: IndexTail, _ id: String, _ scope: DatabaseIndexConfiguration.Scope
   ) -> Bool {

@@ -50,7 +50,8 @@ struct PreparedQuery: Sendable {
     content = try Content(query, limits)
   }
 
-  /// The query as the client sent it. Listeners with equal queries share one entry of the target index.
+  /// The query as the client sent it. Listeners with equal queries share one entry of `TargetIndex`, which finds the
+  /// listeners that a change affects.
   var query: Query { content.query }
   var normalized: NormalizedQuery { content.normalized }
   var scope: Scope { content.scope }

@@ -6,7 +6,7 @@ import FirestoreModel
 import OrderedStore
 
 extension PreparedQuery {
-  /// The bounds of all results' names. `alternatives` are the alternatives of the filter that can match.
+  /// The bounds of all results' names. `alternatives` are the disjuncts of the filter that can match.
   func nameBounds(_ alternatives: [[FilterTerm]]) -> NameBounds {
     var bounds = NameBounds()
     // All bounds are inclusive. Matching rejects a document at an exclusive bound.

@@ -25,8 +25,8 @@ enum ScanPosition: Sendable {
   case after(StoredDocument)
   /// In the rest of a range, for sources that scan a single range.
   case range(KeyRange)
-  /// For the source `entries`: in the rest of the id range of each alternative; nil for an alternative that has no more
-  /// documents.
+  /// For the source `entries`: in the rest of the id range of each disjunct of the filter; nil for a disjunct without
+  /// further documents.
   case ids([KeyRange?])
   /// After a document's path, for walks over a subtree.
   case path(ResourcePath)
