@@ -124,7 +124,8 @@ import Testing
   }
 
   @Test(
-    "over gRPC, targets of protected documents and of unproven queries are removed, also with a resume token")
+    "over gRPC, targets of protected documents and of queries that the rules deny are removed, also with a forged token"
+  )
   func listens() async throws {
     try await withServer { port, _ in
       // No token, and two forged tokens.

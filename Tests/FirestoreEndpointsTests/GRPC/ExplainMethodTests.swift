@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Explained queries over gRPC", .timeLimit(.minutes(10)))
 struct ExplainMethodTests {
-  @Test("A plan arrives without results; an analysis arrives with the last document")
+  @Test("Without `analyze` only the plan arrives; with it, plan and statistics arrive with the last document")
   func queries() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit((0..<4).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })
@@ -43,7 +43,7 @@ struct ExplainMethodTests {
     }
   }
 
-  @Test("The message of an aggregation has the values and their explanation, or only the plan")
+  @Test("An aggregation's message has the plan; with `analyze` also the values and the statistics")
   func aggregations() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit((0..<4).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })

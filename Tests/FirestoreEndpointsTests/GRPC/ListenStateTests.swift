@@ -137,7 +137,7 @@ struct ListenStateTests {
   // MARK: Removal
 
   @Test(
-    "A deletion is sent as document_delete, a document that leaves the query with hidden contents as document_remove"
+    "A deletion arrives as document_delete; under rules, a document that leaves the query arrives as document_remove"
   )
   func deleteAndRemove() async throws {
     try await ClockedTestPort.with(policy: SwitchPolicy()) { port in
@@ -161,7 +161,7 @@ struct ListenStateTests {
         try await listen.call.reset()
       }
     }
-    // An administrator gets the document.
+    // An administrator gets the new contents of a document that left the query.
     try await FirestoreTestServer.with { client in
       try await client.commit([.set("c/b", ["n": .int(1)])])
       let listen = try await ListenClient(client)
@@ -261,7 +261,7 @@ struct ListenStateTests {
   // MARK: Reads in the past
 
   @Test(
-    "Reads at a past time return its state; times before the history are FAILED_PRECONDITION, future times INVALID"
+    "A read at a past time returns its state; an expired time is FAILED_PRECONDITION, a future one INVALID_ARGUMENT"
   )
   func pastReads() async throws {
     try await ClockedTestPort.with { port in

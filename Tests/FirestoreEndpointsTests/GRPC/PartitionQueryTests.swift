@@ -85,7 +85,7 @@ struct PartitionQueryTests {
     }
   }
 
-  @Test("A few documents are not split, and the number of points has a maximum")
+  @Test("A collection group of few documents has no partition points; the number of points has a maximum")
   func fewDocuments() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit((0..<5).map { .set("g/d\($0)", [:]) })

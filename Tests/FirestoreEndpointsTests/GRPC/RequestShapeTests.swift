@@ -137,7 +137,7 @@ struct RequestShapeTests {
     }
   }
 
-  @Test("The last of two consistency selectors applies, as in any protobuf oneof")
+  @Test("If a request has both a transaction and a read time, the last one applies, as in any oneof")
   func lastSelector() async throws {
     try await FirestoreTestServer.with { client in
       let time = try await client.commit([.set("c/d", ["n": .int(1)])]).commitTime

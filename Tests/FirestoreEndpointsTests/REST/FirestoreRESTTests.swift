@@ -64,7 +64,7 @@ struct FirestoreRESTTests {
     }
   }
 
-  @Test("commits, batch reads, queries and aggregations work; a streaming method returns an array")
+  @Test("commits, batch reads, queries and aggregations succeed; a streaming method returns a JSON array")
   func streams() async throws {
     try await FirestoreTestServer.serving { server in
       let writes = (1...3).map {
@@ -104,7 +104,7 @@ struct FirestoreRESTTests {
     }
   }
 
-  @Test("methods of a document, partition queries, collection ids and batch writes work")
+  @Test("queries and listings below a document, partition queries and batch writes succeed")
   func nestedResources() async throws {
     let owner = ["Authorization: Bearer owner"]
     try await FirestoreTestServer.serving { server in
@@ -280,7 +280,7 @@ struct FirestoreRESTTests {
     }
   }
 
-  @Test("a POST may override its method")
+  @Test("a POST request may name another HTTP method, which is then used instead")
   func methodOverride() async throws {
     try await FirestoreTestServer.serving { server in
       #expect(try await server.rest("POST", "\(docs)/a/b?$httpMethod=PATCH", "{}").status == 200)

@@ -33,7 +33,7 @@ struct ForwardBodyTests {
     #expect(try messages("count=2&ofs=5&req1___data__=x") == ["5:-", "6:x"])
   }
 
-  @Test("An empty body is a ping without messages")
+  @Test("A body without messages, by which clients keep a session alive, is valid")
   func pings() throws {
     #expect(try messages("count=0") == [])
     #expect(try messages("") == [])

@@ -188,7 +188,7 @@ struct WebChannelSessionTests {
     #expect(session.heldBytes > 0)
   }
 
-  @Test("Small messages count with their memory overhead")
+  @Test("The counted bytes of small messages include their memory overhead")
   func messageOverheadCounts() throws {
     var session = session()
     let early = (2...1000).map { ForwardBody.Message(number: $0, bytes: ByteBuffer(string: "x")) }

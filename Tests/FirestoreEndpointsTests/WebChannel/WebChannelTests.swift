@@ -88,7 +88,7 @@ struct WebChannelTests {
     }
   }
 
-  @Test("A request without writes closes the Write stream and its channel")
+  @Test("A request without writes closes the Write stream and its WebChannel session")
   func emptyWriteClosesChannel() async throws {
     try await withPort { port in
       let (client, _) = try await Client.handshake(
@@ -104,7 +104,7 @@ struct WebChannelTests {
 
   /// Invalid credentials do not fail the handshake: clients treat a failed handshake as a network error.
   @Test(
-    "Credentials in the body or the query are checked",
+    "Invalid credentials in the body or query of a handshake end the stream with their error",
     arguments: [
       ("Basic x", "UNAUTHENTICATED"), ("Bearer x", "INVALID_ARGUMENT"),
     ])

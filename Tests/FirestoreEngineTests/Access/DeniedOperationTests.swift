@@ -208,7 +208,7 @@ import Testing
     let policy = TestPolicy { _, operation, _ in
       guard case .get = operation else { return .allowed }
       decisions.append(true)
-      // The first decision is made before the locks are taken, the second under them.
+      // The policy decides first before the read takes its locks, and again while it holds them.
       return decisions.all.count == 2 ? .deny(reason: "closed") : .allowed
     }
     let fixture = try EngineFixture(policy: policy)

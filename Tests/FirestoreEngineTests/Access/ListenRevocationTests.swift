@@ -169,7 +169,7 @@ import Testing
     }
   }
 
-  @Test("a decision that depends on the time is repeated before a change is sent")
+  @Test("the policy repeats a decision that depends on the time before a change is sent")
   func timeDependence() async throws {
     let limit = Guarded<Int64>(.max)
     let policy = TestPolicy { _, _, view in
@@ -187,7 +187,7 @@ import Testing
     stream.close()
   }
 
-  @Test("a decision that read the time is repeated within a minute even if nothing changes")
+  @Test("the policy repeats a decision that depends on the time within a minute even if nothing changes")
   func timeWithoutChanges() async throws {
     let limit = Guarded<Int64>(.max)
     let policy = TestPolicy { _, _, view in
@@ -205,7 +205,7 @@ import Testing
   }
 
   @Test(
-    "each target of a stream that depends on a changed document is decided again, except removed targets")
+    "the policy decides again about each target that depends on a changed document, except removed targets")
   func sharedDependency() async throws {
     let flag = try #require(DocumentName(database: DatabaseName(project: "demo"), path: "flags/open"))
     let policy = TestPolicy { _, _, view in

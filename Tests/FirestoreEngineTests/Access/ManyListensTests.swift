@@ -68,7 +68,7 @@ import Testing
     fixture.engine.policies.publish(
       TestPolicy { principal, _, _ in principal.user == nil ? .deny(reason: "nobody") : .allowed },
       for: fixture.database)
-    // The write completes while the policy has not decided most listens yet.
+    // The write completes while the policy has not decided about most listens yet.
     try await fixture.set("c/later", [:])
     try await eventually("the allowed listen receives the change") {
       allowed.counts.withLock { $0.secrets } == 1
@@ -94,7 +94,7 @@ import Testing
     #expect(output.counts.withLock { $0.secrets } == 0)
   }
 
-  @Test("no change after a changed dependency reaches the listens that depend on it")
+  @Test("after a document that permits listens is deleted, no change reaches these listens")
   func dependency() async throws {
     let policy = TestPolicy { _, _, view in
       guard let flag = DocumentName(database: DatabaseName(project: "demo"), path: "flags/open") else {
@@ -113,7 +113,7 @@ import Testing
     for stream in streams { stream.close() }
   }
 
-  @Test("a changed document on which the targets of a stream depend is read once for all of them")
+  @Test("a changed document on which the targets of a stream depend is read once for all these targets")
   func sharedRead() async throws {
     let count = 10
     let policy = TestPolicy { _, operation, view in

@@ -19,7 +19,7 @@ import Testing
     return try view.document(flag)?.fields["on"] == .boolean(true) ? .allowed : .deny(reason: "closed")
   }
 
-  @Test("the time of a read's decision is the clock's, even long after the last commit")
+  @Test("for a read, the policy sees the clock's time as the request's, even long after the last commit")
   func timeOfReads() async throws {
     let times = Collected<Timestamp>()
     let policy = TestPolicy { _, _, view in
@@ -33,7 +33,7 @@ import Testing
     #expect(times.all == [Timestamp(microseconds: fixture.clock.wallTime())])
   }
 
-  @Test("a commit is decided at the time of its server timestamps")
+  @Test("for a commit, the policy sees the time of the server timestamps as the time of the request")
   func commitTime() async throws {
     let times = Collected<Timestamp>()
     let policy = TestPolicy { _, operation, view in
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test("after its wait for a lock, a read is decided by the policy that is in force then")
+  @Test("if the policy is replaced while a read waits for a lock, the new policy decides about the read")
   func policyReplacedDuringWait() async throws {
     let fixture = try EngineFixture(policy: TestPolicy { _, _, _ in .allowed })
     let engine = fixture.engine
@@ -149,7 +149,7 @@ import Testing
       } == query)
   }
 
-  @Test("a batch of documents is authorized before its first page")
+  @Test("the policy decides about all documents of a batch before the first page is delivered")
   func batchDecision() async throws {
     let policy = TestPolicy.denying("secret")
     let fixture = try EngineFixture(policy: policy)

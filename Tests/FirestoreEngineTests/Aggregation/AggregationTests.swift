@@ -1,5 +1,5 @@
-// Aggregation queries: which documents count, the arithmetic of sums and averages, and agreement with the results of
-// the base query.
+// Aggregation queries: which documents they include, the arithmetic of sums and averages, and agreement with the results
+// of the base query.
 
 import Access
 import FirestoreModel
@@ -197,7 +197,7 @@ import Testing
   }
 
   @Test(
-    "an aggregation in a transaction locks the counted documents, and one at a past time counts the past state"
+    "an aggregation in a transaction locks the range that it counts; an aggregation at a past time counts the past state"
   )
   func consistency() async throws {
     let fixture = try EngineFixture(lockWait: 0)

@@ -46,7 +46,7 @@ private struct RecordingPolicy: AccessPolicy {
     #expect(try await fixture.get("c/d") == ["n": 9_999, "x": array])
   }
 
-  @Test("every transform counts the array elements that it scans")
+  @Test("the cost of a commit includes the array elements that each transform scans")
   func transforms() async throws {
     let fixture = try EngineFixture(maximumCommitCost: 1 << 20)
     let name = try fixture.name("c/d")
@@ -67,7 +67,7 @@ private struct RecordingPolicy: AccessPolicy {
     #expect(elements.count == 2_020)
   }
 
-  @Test("every masked write counts the fields that it copies")
+  @Test("the cost of a commit includes the fields that each masked write copies")
   func fields() async throws {
     let fixture = try EngineFixture(maximumCommitCost: 1 << 20)
     let name = try fixture.name("c/d")

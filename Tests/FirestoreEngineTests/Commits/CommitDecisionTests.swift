@@ -1,4 +1,4 @@
-// Commits whose decision takes several time slices of the sequencer.
+// Large commits about which the access policy decides in several parts, each in a separate time slice of the sequencer.
 
 import Access
 import AccessFixture
@@ -9,7 +9,7 @@ import Testing
 
 @testable import FirestoreEngine
 
-@Suite("Commits that are decided in parts", .timeLimit(.minutes(2))) struct CommitDecisionTests {
+@Suite("Commits with decisions in parts", .timeLimit(.minutes(2))) struct CommitDecisionTests {
   /// Decides commits of `c` in three parts that read `flags/open`. Calls `onUnfinishedPart` after each unfinished part.
   private static func policy(
     _ parts: Collected<Int>, _ onUnfinishedPart: @escaping @Sendable (_ part: Int) -> Void
@@ -57,7 +57,7 @@ import Testing
     let fixture = try EngineFixture(
       policy: Self.policy(parts) { part in
         guard part == 1, parts.all.count == 2, let fixture = fixtureHolder.withLock({ $0 }) else { return }
-        // This write is enqueued before the commit that is being decided.
+        // This write is enqueued before the next part of the commit's decision.
         guard let name = DocumentName(database: fixture.database, path: path) else { return }
         let write = Write(.update(name, fields: ["on": true, "again": true]))
         fixture.engine.commit(in: fixture.database, [write], as: .administrator) { _ in }
@@ -90,7 +90,7 @@ import Testing
     #expect(parts.all == [0, 1, 0])
   }
 
-  @Test("a policy that is replaced between the parts decides from the start")
+  @Test("if the policy is replaced between the parts, the new policy decides from the start")
   func replacedPolicy() async throws {
     let parts = Collected<Int>()
     let fixtureHolder = Guarded<EngineFixture?>(nil)
@@ -138,14 +138,14 @@ import Testing
     #expect(parts.all == [0, 1])
   }
 
-  /// A decided part of a commit.
+  /// A part of a commit about which the policy has decided.
   private struct Decided: Equatable {
     let commit: String
     let part: Int
   }
 
   @Test(
-    "only one undecided commit of a database continues at a time, and a cancelled commit in the queue delays no other"
+    "one commit at a time continues its unfinished decision; a cancelled commit in the queue delays no other"
   )
   func queue() async throws {
     let decided = Collected<Decided>()
@@ -165,7 +165,7 @@ import Testing
       }) {
         submit()
       }
-      // All three commits have decided their first parts.
+      // The policy has decided about the first parts of all three commits.
       if commit == "a", part == 1 { cancelled.withLock { $0?.cancel() } }
       var decision = FirestoreDecision.allowed
       if part < 2 { decision.continuation = part + 1 }

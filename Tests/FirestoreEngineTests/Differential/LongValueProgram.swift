@@ -99,13 +99,14 @@ extension RandomModel {
 }
 
 extension RandomSchema {
-  /// Generates fields and a few values of which many are equal in their first 1,500 bytes. Wide values have only
-  /// two fields, so that an entry of a composite index remains within its limit.
+  /// Generates fields and a few values of which many are equal in their first 1,500 bytes. If the values are wide
+  /// (`isWide`), the schema has only two fields, so that an entry of a composite index stays within its size limit.
   fileprivate static func long(seed: UInt64, _ random: inout SeededGenerator) -> RandomSchema {
     var source = RandomValues(seed: seed)
     let isWide = seed.isMultiple(of: 4)
     var values = (0..<Int.random(in: 3...9, using: &random)).map { _ in source.longValue(isWide: isWide) }
-    // The two values differ only after the truncated text. The numbers that follow have the opposite order.
+    // The two values of each pair below differ only beyond the 1,500 bytes at which an index entry truncates text. The
+    // numbers after the text have the opposite order.
     let text = String(repeating: "x", count: 1_500)
     values += [.array([.string(text + "a"), 2]), .array([.string(text + "b"), 1])]
     values += [.map(["a": .string(text + "a"), "b": 2]), .map(["a": .string(text + "b"), "b": 1])]

@@ -1,4 +1,4 @@
-// Tests of concurrent changes of rules: the order of the log decides, and an acknowledged change is in force.
+// Tests of concurrent changes of rules: the last change in the log is in force, and an acknowledged change is in force.
 
 import Access
 import AccessFixture

@@ -60,7 +60,7 @@ import Testing
     await after.shutDown()
   }
 
-  @Test("rules that are released from a file get a new ruleset, and a database stores a copy of its ruleset")
+  @Test("rules that are released from a file get a new ruleset; a release copies its ruleset to the database")
   func copies() async throws {
     let store = try MemoryStore(StoreOptions())
     let engine = self.engine(store)
@@ -109,7 +109,8 @@ import Testing
     await after.shutDown()
   }
 
-  @Test("a full database rejects new rulesets, but drops the oldest one if rules are released from a file")
+  @Test(
+    "a database with the maximum number of rulesets rejects another; a release from a file drops the oldest")
   func maximum() async throws {
     let store = try MemoryStore(StoreOptions())
     let engine = self.engine(store)
@@ -130,7 +131,7 @@ import Testing
     await engine.shutDown()
   }
 
-  @Test("a release without a ruleset gets one when its database is opened")
+  @Test("a release of the old format without a ruleset gets a ruleset when its database is opened")
   func unnamedRelease() async throws {
     let store = try MemoryStore(StoreOptions())
     let rows = try await store.database(

@@ -47,7 +47,7 @@ import Testing
     #expect(try await fixture.get("c/d1") == ["n": 3])
   }
 
-  @Test("the cost of reads and queries does not grow over thousands of them in one transaction")
+  @Test("the cost of a read or query does not grow with the number of earlier reads in its transaction")
   func constantCost() async throws {
     let token = try await fixture.begin()
     for index in 0..<3_000 {
@@ -82,7 +82,7 @@ import Testing
     try await fixture.commit([Write(.update(names[0], fields: [:]))], transaction: other)
   }
 
-  @Test("repeated names count once, and one name more than the limit is rejected")
+  @Test("repeated names in a batch count once; one distinct name more than the limit is rejected")
   func repeatedNames() async throws {
     let any = [try fixture.name("c/d")]
     let many = [[DocumentName]](repeating: any, count: EngineLimits.maximumBatchGetNames + 1).flatMap { $0 }

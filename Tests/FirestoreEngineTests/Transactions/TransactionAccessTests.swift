@@ -1,4 +1,4 @@
-// Permissions for transactions: the policy decides each step, and a token works only for its caller.
+// Permissions for transactions: the policy decides about each step, and a token is valid only for its caller.
 
 import Access
 import FirestoreModel
@@ -81,7 +81,7 @@ private struct DenyTransactionsPolicy: AccessPolicy {
     #expect(await read(fixture, token, Principal.user("e\u{301}")) == Self.invalid)
   }
 
-  @Test("the policy decides begin, empty commit and rollback")
+  @Test("the policy decides about the begin, the empty commit and the rollback of a transaction")
   func everyStepIsDecided() async throws {
     let fixture = try EngineFixture(policy: DenyTransactionsPolicy(deniedCaller: bob))
     let engine = fixture.engine

@@ -217,7 +217,8 @@ import Testing
     let younger = try await fixture.begin(.readWrite(retrying: try await fixture.begin()))
     _ = try await read("c/a", older)
     _ = try await read("c/b", younger)
-    // Each requests the other's exclusive lock. The younger loses its locks and reads from its snapshot.
+    // Each transaction reads the document that the other has locked exclusively. The younger transaction loses its locks and
+    // reads from its snapshot.
     let waiting = Task { try await self.read("c/b", older) }
     try await eventually("the older waits") { fixture.clock.sleepers >= 2 }
     #expect(try await read("c/a", younger) == 1)

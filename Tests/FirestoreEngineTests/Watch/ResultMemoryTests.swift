@@ -94,7 +94,7 @@ import Testing
     #expect(pages.all.first == 4 && pages.all.reduce(0, +) == 100, "\(pages.all)")
     #expect(pages.all.dropLast() == pages.all.dropLast().sorted()[...], "\(pages.all)")
     #expect(memory.state.withLock { $0.held } == 0)
-    // The reservation covers the page and one document of the maximum size, twice each.
+    // The reservation covers the page and one document of the maximum size, each stored and encoded for the response.
     #expect(
       memory.state.withLock { $0.reservations.first } == 2 * (EngineLimits.minimumPageBytes + 1_048_576))
   }

@@ -47,7 +47,8 @@ import Testing
     #expect(buffer.isEmpty && buffer.bytes == 0)
   }
 
-  @Test("a document with many targets counts once, and a commit above the budget is buffered by name")
+  @Test(
+    "the buffer counts a document in many targets once, and keeps only names for a commit above its budget")
   func sharedDocuments() throws {
     var buffer = BufferedChanges(WatchBufferLimits())
     let change = try Self.match(1, bytes: 900_000).change
@@ -195,7 +196,7 @@ import Testing
     try await eventually("the stream has ended") { client.view.failure?.code == .resourceExhausted }
   }
 
-  @Test("field masks count while requests are pending, and are released with their targets")
+  @Test("a stream's memory includes the field masks of pending requests and of targets until their removal")
   func pendingMasks() async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()
@@ -247,7 +248,7 @@ import Testing
     #expect(view.violations.isEmpty && view.resets == 0)
     stream.close()
     // The three comparison queries above read 1,010 results each: an index entry, a document row and some
-    // read-ahead per result. The listener's reads must add little to that.
+    // read-ahead per result. The listener's reads must add few rows to these.
     let cost = store.takeCount()
     #expect(cost < 3 * 3 * 1_010, "\(cost) rows")
   }

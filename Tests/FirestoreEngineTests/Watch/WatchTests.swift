@@ -242,7 +242,7 @@ import Testing
     #expect(open.allSatisfy { $0.view.violations.isEmpty })
   }
 
-  @Test("a round of the groups contains each open stream once, and no group is large")
+  @Test("a round of the heartbeat groups contains each open stream once, and no group is large")
   func groups() async throws {
     let fixture = try EngineFixture()
     var groups = StreamGroups()
@@ -341,7 +341,8 @@ import Testing
 
   // The client that wrote the document shows it until a snapshot without it arrives.
   @Test(
-    "a document that matched only between two snapshots is followed by a snapshot", arguments: [false, true])
+    "a snapshot follows even if a document matched only between the last snapshot and this one",
+    arguments: [false, true])
   func briefMatch(onlyNamesAreKept: Bool) async throws {
     let fixture = try EngineFixture()
     let client = WatchClient()

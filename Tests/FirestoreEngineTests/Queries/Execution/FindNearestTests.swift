@@ -71,7 +71,7 @@ import Testing
     #expect(try await ids(.cosine, .nan) == [])
   }
 
-  @Test("filters run first, projection and limit last; the distance may replace a field")
+  @Test("a search applies filters first, and projection and limit last; the distance may replace a field")
   func stages() async throws {
     let fixture = try await Self.sampleFixture()
     let even = Filter.field(FieldFilter(FieldPath(field: "even"), .equal, true))
@@ -90,7 +90,7 @@ import Testing
   }
 
   @Test(
-    "the bounded search returns the same as sorting all distances, ties in query order")
+    "a search with a limit equals a sort of all distances; documents at equal distance are in query order")
   func matchesSortedDistances() async throws {
     var source = RandomValues(seed: 91)
     let fixture = try EngineFixture()
@@ -115,7 +115,8 @@ import Testing
     }
   }
 
-  @Test("a search in a transaction or at a past time reads one snapshot, and a count counts its results")
+  @Test(
+    "a search in a transaction or at a past time reads one snapshot; a count of a search counts its results")
   func snapshots() async throws {
     let fixture = try await Self.sampleFixture()
     let time = try #require(

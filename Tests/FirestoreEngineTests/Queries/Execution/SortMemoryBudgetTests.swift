@@ -12,7 +12,8 @@ import Testing
 @Suite("Memory for sorting", .timeLimit(.minutes(5))) struct SortMemoryBudgetTests {
   private struct Disconnected: Error {}
 
-  @Test("queries that buffer results for slow clients share one budget and release it however they end")
+  @Test(
+    "queries that hold sorted results for slow clients share one memory budget, and release it at any end")
   func shared() async throws {
     // The results are about 1.3 MB, in two pages.
     let fixture = try EngineFixture(sortMemory: 2_000_000)
@@ -79,7 +80,7 @@ import Testing
       return count.withLock { $0 }
     }
     #expect(comparisons(0..<20_000) < 20_000 + 3_000)
-    // In reverse order every element displaces another one.
+    // In reverse order every added element displaces an earlier one.
     #expect(comparisons((0..<20_000).reversed()) < 20_000 * 22)
   }
 }

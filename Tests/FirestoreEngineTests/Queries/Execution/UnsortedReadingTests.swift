@@ -144,7 +144,7 @@ import Testing
     }
   }
 
-  @Test("a sum over a limit needs the order, and is rejected without sort memory")
+  @Test("a sum over a query with a limit needs the query's order, and is rejected without sort memory")
   func limitedSum() async throws {
     let documents = Self.documents()
     let unsortable = try await Self.fixture(documents, limits: Self.raisedLimits)
@@ -312,7 +312,7 @@ import Testing
     try await fixture.set("c/d", ["n": 1])
   }
 
-  // MARK: Reloaded targets
+  // MARK: Targets that the server resets and loads again
 
   private static func fill(_ fixture: EngineFixture, _ ids: Range<Int>, odd: Value) async throws -> Timestamp
   {
@@ -333,7 +333,7 @@ import Testing
     StructuredQuery(from: [.init("c")], filter: filter("odd", .equal, 1), orderBy: [.init(n)], limit: limit)
   }
 
-  @Test("a target whose reload fails is removed with the error, and the other targets continue")
+  @Test("if loading a target fails after a reset, the target is removed with the error, and others continue")
   func failedReload() async throws {
     var budget = WatchBufferLimits()
     (budget.maximumChanges, budget.maximumNames) = (10, 100)
@@ -356,7 +356,7 @@ import Testing
     #expect(try await client.snapshot(at: last)[4]?.count == 700)
   }
 
-  @Test("a limited target is reset and reloaded if its new result cannot be computed from the changes")
+  @Test("a target with a limit is reset and loaded again if the changes do not determine its new result")
   func boundaryReload() async throws {
     let fixture = try EngineFixture(maximumSortBytes: 50_000)
     let client = WatchClient()

@@ -139,7 +139,7 @@ import Testing
   }
 
   @Test(
-    "an index serves both directions, and indexes with the same order serve an intersection together"
+    "an index serves its order and the reversed order; indexes with the same order fields together serve several equalities"
   )
   func servedQueries() async throws {
     let fixture = try EngineFixture(strict: true)
@@ -191,7 +191,7 @@ import Testing
     #expect(explanation.statistics?.entriesScanned == 4 && explanation.statistics?.documentsScanned == 3)
   }
 
-  @Test("an index counts as building only while it is configured, unfinished and not failed")
+  @Test("the error reports an index as being built only while it is configured, unfinished and not failed")
   func missingIndexStates() throws {
     let prepared = try PreparedQuery(
       Query(
@@ -220,7 +220,7 @@ import Testing
     #expect(status() == .unknown)
   }
 
-  @Test("a removed index is requested again, and is not reported as building")
+  @Test("the error requests a removed index again, and does not report it as being built")
   func removed() async throws {
     let fixture = try EngineFixture(strict: true)
     try await fixture.set(ResourcePath(["c", "d"]), ["a": 1, "b": 1])

@@ -65,7 +65,7 @@ import Testing
     #expect(try await Self.pages(fixture, cases[0].0, .none).allSatisfy { $0.explanation == nil })
   }
 
-  @Test("analyze returns the results and counts the reads that they needed")
+  @Test("a query with `analyze` returns its results and counts the reads that they needed")
   func statistics() async throws {
     let fixture = try await Self.filledFixture()
     var query = StructuredQuery(
@@ -93,7 +93,7 @@ import Testing
     #expect(statistics.resultsReturned == 0 && statistics.documentsScanned == 40)
   }
 
-  @Test("an explained aggregation has a plan without values, and analyze returns one result")
+  @Test("an explained aggregation returns a plan without values, and with `analyze` also its one result")
   func aggregations() async throws {
     let fixture = try await Self.filledFixture()
     let query = AggregationQuery(

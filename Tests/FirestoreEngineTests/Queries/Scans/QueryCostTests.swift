@@ -108,7 +108,7 @@ import Testing
     // A limit keeps only the first results in memory.
     query.limit = 20
     #expect(try await run(query, maximumSortBytes: 50_000) == 20)
-    // Without any order from an index, all results are sorted.
+    // If no index has even the first order field, the query sorts all results in memory.
     let group = StructuredQuery(
       from: [.init("c", allDescendants: true)], filter: .field(FieldFilter(Self.a, .equal, 1)),
       orderBy: [.init(Self.b)])
