@@ -115,7 +115,7 @@ extension EngineLimits {
   public static let defaultListPageSize = 300
   /// Maximum number of documents or ids on one page of a listing.
   public static let maximumListPageSize = 10_000
-  /// Bytes of documents or ids on a listing page after which no more are added. The next page has the rest.
+  /// Bytes of documents or ids on a listing page after which no more are added. The next page has the remaining ones.
   public static let maximumListPageBytes = 4 << 20
   /// Maximum rows and index entries that a query scans in one read. Then it yields and continues.
   public static let maximumScanRows = 4_096

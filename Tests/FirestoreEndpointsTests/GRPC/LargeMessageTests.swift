@@ -100,7 +100,7 @@ struct LargeMessageTests {
       let transaction = try await client.lock("w/locked")
       let call = try await openWriteStream(client)
       try await call.send(Request.with { $0.writes = [.set("w/locked", ["n": .int(1)])] })
-      // An earlier message waits for a lock. Meanwhile the server receives the entire large message.
+      // An earlier message waits for a lock. During this wait the server receives the entire large message.
       try await call.send(raw: large.bytes)
       try await call.send(Request.with { $0.writes = [.set("w/later", [:])] })
       if large.bytes.readableBytes > 17 << 20 {

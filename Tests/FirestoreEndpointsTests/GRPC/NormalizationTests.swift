@@ -15,7 +15,7 @@ struct NormalizationTests {
   private let decomposed = "e\u{301}"
   private let documents = FirestoreTestServer.documents
 
-  /// A field for each form, and a map with both.
+  /// A field for each form of "é", and a map with a field for each form.
   private var both: MapValue {
     [
       composed: 1, decomposed: 2, "m": .map([composed: 3, decomposed: 4]),

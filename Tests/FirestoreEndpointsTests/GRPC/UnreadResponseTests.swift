@@ -60,7 +60,7 @@ struct UnreadResponseTests {
       }
       #expect(held > 0)
       #expect(held * Self.size <= limits.http2.maximumQueuedResponseBytes, "\(held) responses are queued")
-      // Another connection is served meanwhile, and a call that waits can be reset.
+      // While the window is closed, the server serves another connection, and a call that waits can be reset.
       #expect(try await server.client.get("w/large").fields["t"]?.stringValue.utf8.count == Self.size)
       try await calls[59].reset()
       // The window opens: the server reads the frame although responses wait, and the waiting calls start.

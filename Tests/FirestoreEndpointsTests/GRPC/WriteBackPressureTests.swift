@@ -1,4 +1,4 @@
-// Tests a client that sends writes faster than they commit: the server's queue is bounded in bytes, and
+// Tests a client that sends writes faster than the server commits them: the server's queue is bounded in bytes, and
 // every write commits.
 
 import FirestoreProtobuf

@@ -85,7 +85,8 @@ import Testing
     return permitted
   }
 
-  /// Compares the listeners of both worlds: removed targets with their causes, and the last documents of the others.
+  /// Compares the listeners of the two engines: the removed targets with their causes, and the last documents of the
+  /// remaining targets.
   private func compare(_ views: [WatchClient.View], _ seed: UInt64) throws {
     #expect(views.allSatisfy { $0.violations.isEmpty && $0.failure == nil }, "seed \(seed)")
     let removed = views.map { $0.removed.mapValues { $0.map { "\($0)" } ?? "" } }

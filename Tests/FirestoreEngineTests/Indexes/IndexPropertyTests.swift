@@ -1,5 +1,6 @@
-// Random indexes under random queries. Results never depend on the indexes, and in strict mode each index
-// that an error requests serves the query. HEARTH_QUERY_PROGRAMS sets the number of queries.
+// Random indexes under random queries. Results never depend on the indexes. In strict mode, a query fails without the
+// indexes that Firebase requires, and each index that its error requests serves the query. HEARTH_QUERY_PROGRAMS sets the
+// number of queries.
 
 import Access
 import FirestoreModel

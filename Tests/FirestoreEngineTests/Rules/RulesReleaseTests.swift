@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test("released rules decide in open databases, in those opened later, and after a restart")
+  @Test("released rules are in force in open databases, in databases opened later, and after a restart")
   func releases() async throws {
     let store = try MemoryStore(StoreOptions())
     let before = self.engine(store)

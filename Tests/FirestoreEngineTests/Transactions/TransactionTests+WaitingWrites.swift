@@ -40,7 +40,7 @@ extension TransactionTests {
     var session = try await database.beginRead(.transaction(token), [], as: .administrator)
     let name = try fixture.name("c/d")
     try await database.lock(&session, keys: [FirestoreKeyLayout.document(name.path)])
-    // The sweeper wakes and sleeps again while the only transaction has an active request.
+    // The sweeper, which ends expired transactions, wakes and sleeps again while the only transaction has an active request.
     fixture.clock.advance(by: EngineLimits.standard.transactionIdleTimeout + 1)
     try await eventually("the sweeper sleeps again") { fixture.clock.sleepers == 1 }
     _ = try await database.read(&session) { try $0.document(name)?.fields()["n"] }

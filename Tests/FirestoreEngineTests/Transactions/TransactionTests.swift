@@ -69,7 +69,7 @@ import Testing
     #expect((abortCounts.all.max() ?? 0) <= 1)
   }
 
-  @Test("a plain write waits for a lock and then fails, and the transaction commits")
+  @Test("a write outside of a transaction fails after the lock timeout, and the lock's transaction commits")
   func plainWriteTimesOut() async throws {
     try await fixture.set("c/d", ["n": 1])
     let token = try await fixture.begin()

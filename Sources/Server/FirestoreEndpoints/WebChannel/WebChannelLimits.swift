@@ -1,4 +1,7 @@
 // WebChannel limits: the number of sessions, their memory and their timeouts.
+//
+// A client sends messages in POST requests. The server sends numbered messages (arrays) in the response to a GET request,
+// the back channel. A noop is an array without content that keeps the back channel alive.
 
 package import NIOCore
 

@@ -9,7 +9,7 @@ extension FirestoreEngine {
   /// database.
   ///
   /// One commit deletes up to 20,000 documents, or 64 MiB of documents or of their index entries; listeners
-  /// see it as one snapshot. Further commits delete the rest. Open transactions do not delay the deletion.
+  /// see it as one snapshot. More commits delete the remaining documents. Open transactions do not delay the deletion.
   /// They lose their locks, continue to read the version that they have read, and fail when they commit.
   /// - Throws: the policy's errors; UNAVAILABLE if the outcome is unknown.
   package func clear(
@@ -70,8 +70,8 @@ extension FirestoreDatabase {
       of: try DocumentRow.decode(row, name).fields(), at: path,
       in: indexes.current.possible(in: path.segments.dropLast().last ?? ""), limits: nil)
     let group = FirestoreKeyLayout.group(path).count
-    // The document's part of the log record is its path, which is not longer than its group row, and a length
-    // of 4 bytes.
+    // The document's part of the log record is its path and a length of 4 bytes. The path is not longer than the key of
+    // its group row, by which collection group queries find the document.
     let rows = FirestoreKeyLayout.document(path).count + 2 * group + 4
     return entries.composite.reduce(entries.automatic.reduce(rows) { $0 + $1.count }) { $0 + $1.key.count }
   }

@@ -23,7 +23,7 @@ public struct DatabaseIndexConfiguration: Sendable, Hashable {
     /// One entry for each element of an array.
     case contains
     /// A vector of this dimension, for nearest-neighbor queries. Hearth executes these queries without an
-    /// index, but rejects them in strict mode if no vector index is configured.
+    /// index. In strict mode (`Options.requiresIndexes`) it rejects them if no vector index is configured.
     case vector(dimension: Int)
   }
 

@@ -20,7 +20,7 @@ public final class FirestoreEngine: Sendable {
     public var lockWait: UInt64
     /// How often an idle Listen stream gets a fresh resume token, in microseconds.
     public var heartbeatInterval: UInt64
-    /// The clock for leases, timeouts and heartbeats.
+    /// The clock for the timeouts of transactions and locks, and for the heartbeats of Listen streams.
     public var clock: any EngineClock
     /// Whether queries without the indexes that Firebase requires are rejected.
     public var requiresIndexes = false

@@ -8,8 +8,8 @@ import Locking
 import FirestoreModel
 import OrderedStore
 
-/// A commit in progress. Cancelling it ends a wait. A commit that runs in the sequencer completes
-/// nevertheless.
+/// A commit in progress. Cancelling it ends a wait. A commit that runs in the store's sequencer (which runs one commit of
+/// a database at a time) completes nevertheless.
 public final class CommitCall: CancellableCall {
   typealias Outcome = Result<CommitResponse, FirestoreError>
   typealias Completion = @Sendable (Outcome) -> Void

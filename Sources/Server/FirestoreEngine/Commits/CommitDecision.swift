@@ -1,4 +1,5 @@
-// The access policy's decision about a large commit, made in several time slices of the sequencer.
+// The access policy's decision about a large commit, made in several time slices of the sequencer, which runs one commit of
+// a database at a time.
 //
 // An access policy may leave a decision unfinished. The commit then leaves the sequencer and is enqueued again, so that
 // other commits run in between. Its next attempt plans the writes again and continues the decision.

@@ -1,5 +1,5 @@
-// Plans a commit: computes the rows, index entries and log record that a list of writes produces. This
-// happens in the sequencer, before anything is written.
+// Plans a commit: computes the rows, index entries and log record that a list of writes produces. This happens in the
+// sequencer, which runs one commit of a database at a time, before anything is written.
 //
 // Example: books/b1 is stored with {n: 1}. A commit with `update {n: 2}` yields:
 // - one pending document, with `before` {n: 1} and `fields` {n: 2};
@@ -13,8 +13,8 @@
 //    the commit.
 // 2. A document's limits are checked once, after all writes. The cost of a commit is bounded by its request,
 //    the documents it touches and the work charged to `CommitCostBudget`.
-// 3. Errors that depend on stored data (preconditions, merged contents, cost) are kept until the access policy has decided
-//    about the commit. Therefore a denied caller gets the same error for any stored data.
+// 3. The plan throws errors that depend on stored data (preconditions, merged contents, cost) only after the access policy
+//    has decided about the commit. Therefore a denied caller gets the same error for any stored data.
 // 4. A plan is finished only after the policy has allowed the commit.
 // 5. Document rows, index entries, group rows (one per document, by which collection group queries find it)
 //    and the log record are written together or not at all.
@@ -58,7 +58,7 @@ struct CommitPlan {
   private let commitTime: Timestamp
   /// The time that server timestamps get, and that the access policy sees as the time of the request.
   let requestTime: Timestamp
-  /// Whether the access policy decides about the commit. If so, failures are kept until it has decided.
+  /// Whether the access policy decides about the commit. If so, the plan throws failures only after the decision.
   private let needsDecisions: Bool
   /// Whether the commit is allowed: the policy has nothing to decide about it, or has allowed it.
   private var isAllowed: Bool

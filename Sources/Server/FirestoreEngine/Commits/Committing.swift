@@ -10,8 +10,8 @@
 //      (Documents/DocumentRow) and finds the changed index entries (Indexes/IndexSet, Indexes/IndexEntries).
 //      CommitCostBudget limits the cost. If the access policy needs long, the commit leaves the sequencer and repeats
 //      step 2, where CommitDecision continues the decision. DecisionQueue lets one such commit continue at a time.
-//   3. Transactions/LockTable records the commit's footprint or reports a conflict. After a conflict the commit leaves
-//      the sequencer, waits for the locks and repeats step 2.
+//   3. Transactions/LockTable records the commit's footprint (the keys that it changes) or reports a conflict. After a
+//      conflict the commit leaves the sequencer, waits for the locks and repeats step 2.
 //   4. `CommitPlan.write` passes the rows and the log record (CommitRecord) to the store, which makes them durable.
 //   5. The store calls Watch/WatchHub (`publish`) with the log record, then the completion in `attempt`. CommitCall
 //      reports the outcome to the caller.
@@ -152,8 +152,8 @@ extension FirestoreDatabase {
       return completion(.failure(.invalidArgument("Cannot modify entities in a read-only transaction.")))
     }
     var reads = transaction.reads
-    // Queries may have scanned overlapping ranges. They are merged, so that each is compared with later
-    // commits only once.
+    // Queries may have scanned overlapping ranges. Merged ranges do not overlap, so the store compares each part with
+    // later commits only once.
     reads.ranges = KeyRange.union(of: reads.ranges)
     let hasReads = !reads.keys.isEmpty || !reads.ranges.isEmpty
     attempt(

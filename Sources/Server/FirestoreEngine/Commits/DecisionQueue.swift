@@ -1,7 +1,8 @@
-// Queues the commits of one database whose decision takes several time slices of the sequencer.
+// Queues the commits of one database about which the access policy decides in several time slices of the sequencer. The
+// sequencer runs one commit of the database at a time.
 //
-// Only one of these commits continues at a time: each of its attempts plans all writes again and holds the sequencer. So the
-// other commits of the database wait for one such attempt at most.
+// Each time slice plans all writes of its commit again, and the database's other commits wait for its end. Therefore only
+// one of the queued commits continues at a time: other commits wait for at most one of these time slices.
 //
 // Invariant: the queue is empty unless a commit is continuing its decision. That commit calls `dequeue` when it ends or waits
 // for locks.

@@ -1,4 +1,5 @@
-// The clock for leases, lock timeouts and heartbeats. Tests inject a manual clock.
+// The clock for the timeouts of transactions and locks, and for the heartbeats of Listen streams. Tests inject a manual
+// clock.
 
 #if canImport(Glibc)
   import Glibc

@@ -4,7 +4,8 @@
 // for locks or reads stored data; then on the state that it reads, under its locks. So a denied read takes no lock, and a
 // read of a past version also needs the caller's current permission.
 //
-// The policy may be replaced while an operation waits, so each decision pins the policy that is then in force.
+// The policy may be replaced while an operation waits. So each decision reads the policy that is in force at that
+// moment, and uses it to its end.
 //
 // Invariant: no stored data reaches a caller, and no lock is taken for one, before the policy has allowed the operation.
 

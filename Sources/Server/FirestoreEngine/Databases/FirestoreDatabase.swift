@@ -71,7 +71,7 @@ final class FirestoreDatabase: Sendable {
   /// Whether the database exists, or a commit has tried to create it.
   var isWritten: Bool { firstRows.areWritten }
 
-  /// A writer number for a commit's footprint, unique in this process.
+  /// A number, unique in this process, by which the lock table identifies a commit and the keys that it changes.
   func makeWriter() -> UInt64 {
     nextWriter.withLock { next in
       defer { next += 1 }

@@ -145,7 +145,7 @@ extension FirestoreDatabase {
       transactions.markLocksLost(owner)
       locks.release(owner)
     }
-    // The transaction's lease may have expired during the wait. Then its new locks must be released.
+    // The transaction may have timed out during the wait. Then its new locks must be released.
     guard let transaction = transactions.current(owner) else {
       locks.release(owner)
       throw FirestoreError.aborted(TransactionTable.expiredMessage)

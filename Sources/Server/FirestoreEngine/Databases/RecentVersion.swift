@@ -1,9 +1,10 @@
 // Chooses the version that a new read sees: the newest durable version. If it is older than `maximumReadAge`,
 // also starts to reserve a newer version, so that versions stay close to the current time.
 //
-// A reservation waits in the sequencer's queue and for the disk sync in progress. If the newest version is
-// older than a second, reads wait for one shared reservation, for at most `EngineLimits.readTimeout`. After
-// that they continue with the older version, and the reservation continues in the background.
+// A reservation waits in the queue of the sequencer, which runs one commit of a database at a time, and for the disk
+// sync in progress. If the newest version is older than a second, reads wait for one shared reservation, for at most
+// `EngineLimits.readTimeout`. After that they continue with the older version, and the reservation continues in the
+// background.
 //
 // Invariant: the chosen version is the newest durable version. Therefore a read sees every write acknowledged
 // before it, and a client's read times never decrease.

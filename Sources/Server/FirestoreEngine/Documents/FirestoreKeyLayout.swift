@@ -120,7 +120,7 @@ enum FirestoreKeyLayout {
     return encoder.bytes
   }
 
-  /// The key of a document's group row.
+  /// The key of a document's group row, by which collection group queries find the document.
   static func group(_ path: ResourcePath) -> Key {
     var encoder = IndexKeyEncoder(prefix: [groups])
     encoder.append(segment: path.segments.dropLast().last ?? "")

@@ -9,8 +9,8 @@
 // removes entries that the new configuration lacks. Then the state is `stable`.
 //
 // Invariants
-// 1. A step and the state that records it are one commit in the sequencer. Therefore every commit before or
-//    after the step maintains exactly the entries that the `IndexState` of that moment requires.
+// 1. A step and the state that records it are one commit in the sequencer, which runs one commit at a time. Therefore
+//    every commit before or after the step maintains exactly the entries that the `IndexState` of that moment requires.
 // 2. Every step is bounded in documents, in their bytes and in written bytes, so that it stays below the
 //    commit limit. Every step makes progress.
 
@@ -118,8 +118,8 @@ final class IndexMaintainer: Sendable {
     try view.set(FirestoreKeyLayout.indexing, try current.state.encoded())
   }
 
-  /// Stores a state. Must be the last operation of a body in the sequencer, since it publishes the new state
-  /// to later bodies.
+  /// Stores a state. Must be the last operation of a commit in the sequencer, since it publishes the new state to
+  /// later commits.
   private func storeAndPublish(_ next: IndexState, in view: any SequencedTransaction) throws {
     try view.set(FirestoreKeyLayout.indexing, try next.encoded())
     state.withLock { $0.indexSet = IndexSet(next, vectors: $0.vectors) }
@@ -322,7 +322,8 @@ final class IndexMaintainer: Sendable {
   /// The documents of one collection group that a step processes.
   private struct Batch {
     let group: String
-    /// The documents, each with its group row. `fields` is nil if the document does not exist.
+    /// The documents, each with its group row, which the step scans in order to find them. `fields` is nil if the
+    /// document does not exist.
     var documents: [(row: Key, path: ResourcePath, fields: MapValue?)] = []
   }
 

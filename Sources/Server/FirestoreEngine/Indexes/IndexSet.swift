@@ -1,8 +1,8 @@
 // The index set of a database: the index state, prepared for fast lookups by writes and queries.
 //
-// Invariant: the commit that changes the stored index state also replaces the index set, in the sequencer.
-// Therefore a later commit in the sequencer sees the new set. A read at an older version may see a newer set,
-// so `mayUse` and `ready` check from which version on an index is complete.
+// Invariant: the commit that changes the stored index state also replaces the index set, in the sequencer, which runs
+// one commit at a time. Therefore every later commit sees the new set. A read at an older version may see a newer set, so
+// `mayUse` and `ready` check from which version on an index is complete.
 
 import FirestoreModel
 import OrderedStore

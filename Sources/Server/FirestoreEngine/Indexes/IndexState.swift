@@ -69,7 +69,7 @@ struct IndexState: Codable, Sendable, Equatable {
   struct Progress: Codable, Sendable, Equatable {
     /// The id of the collection group in progress. The groups whose ids precede it in byte order are done.
     var group = ""
-    /// The last processed group row.
+    /// The key of the last processed group row: the row by which collection group queries find a document.
     var last: [UInt8] = []
     /// Processed documents of all groups.
     var documents = 0

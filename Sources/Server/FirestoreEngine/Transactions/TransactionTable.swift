@@ -321,7 +321,7 @@ final class TransactionTable: Sendable {
 
   // MARK: Leases
 
-  /// Ends a transaction whose lease has expired, if the sweeper has not done so yet.
+  /// Ends a transaction whose lease has expired, if the sweeper (the task that ends expired transactions) has not done so.
   private func expireIfDue(_ id: UInt64) {
     let now = clock.now()
     let owner: LockTable.Owner? = state.withLock { state in

@@ -17,8 +17,8 @@ extension WatchWorker {
   /// Sends changes to targets, which are keyed by their registration numbers. Returns whether a global NO_CHANGE (without
   /// target ids) must follow, at which the client shows the new snapshot.
   ///
-  /// NO_CHANGE must also follow if a document matched a target only between the two versions: the client that wrote the
-  /// document shows it until a snapshot without it arrives.
+  /// NO_CHANGE must also follow if a document matched a target only between the version that the client has and `version`:
+  /// a client that wrote the document shows it until a snapshot without it arrives.
   func deliver(
     _ changes: PendingChanges, to targets: inout [Int: ActiveTarget], _ version: Version,
     _ stream: WatchStream
@@ -27,7 +27,7 @@ extension WatchWorker {
     for (registration, update) in windows { targets[registration]?.window = update.window }
     var crossed = windows.mapValues(\.crossed)
     var needsSnapshot = false
-    // Names do not show whether a document matched only between the two versions.
+    // The names of changed documents do not show whether a document matched only between these versions.
     if case .names = changes { needsSnapshot = true }
     let pages = stream.makeResultPages()
     var batches = ChangeBatches(changes, for: Array(targets.values), to: version, pages, stream.database)

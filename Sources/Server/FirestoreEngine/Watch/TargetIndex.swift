@@ -12,7 +12,7 @@ import OrderedStore
 /// A stream's target in the index.
 struct TargetReference {
   let stream: WatchStream
-  /// The registration number, never reused within a hub.
+  /// The number that the database's `WatchHub` gave the target. The hub never gives it to another target.
   let registration: Int
 }
 
@@ -29,7 +29,7 @@ struct WatchMatch: Sendable {
   var isNamed: Bool
 }
 
-/// The index of all targets of a database. Accessed only under the hub's lock.
+/// The index of all targets of a database. Accessed only under the lock of the database's `WatchHub`.
 struct TargetIndex {
   /// Maximum number of distinct queries without a key in one collection.
   var maximumUnindexedQueries = EngineLimits.maximumUnindexedQueries

@@ -177,8 +177,8 @@ public final class WatchStream: Sendable {
 
   // MARK: Changes
 
-  /// Buffers changes. If their memory is exhausted, drops their details. The hub calls this while it holds its lock, and calls
-  /// `wake` after it has released the lock.
+  /// Buffers changes. If their memory is exhausted, drops their details. `WatchHub` calls this while it holds its lock, and
+  /// calls `wake` after it has released the lock.
   func buffer(_ matches: [WatchMatch]) {
     mailbox.withLock { mailbox in
       guard !mailbox.isClosed else { return }
@@ -190,7 +190,7 @@ public final class WatchStream: Sendable {
     }
   }
 
-  /// Takes the buffered changes. Called under the hub's lock.
+  /// Takes the buffered changes. Called under the lock of `WatchHub`.
   func takeBufferedChanges() -> BufferedChanges.Content {
     mailbox.withLock { mailbox in
       defer { _ = mailbox.reserveBuffer(output.memory) }

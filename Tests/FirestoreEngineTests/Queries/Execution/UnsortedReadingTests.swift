@@ -1,5 +1,5 @@
-// Aggregations, nearest-neighbour queries and initial listens do not need the query's order, so they must not
-// buffer results for sorting. These tests allow almost no sort memory, and compare with the reference
+// Aggregations, nearest-neighbour queries and the first loads of listeners do not need the query's order, so they must not
+// hold results for sorting. These tests allow almost no sort memory, and compare with the reference
 // evaluator.
 
 import Access

@@ -6,8 +6,8 @@
 //   2. `commit` in this file decodes the request (Shared/FirestoreWire/Codec: CommitRequests, WriteDecoding) and
 //      authenticates the caller.
 //   3. FirestoreEngine/Commits/Committing validates the writes, enters the transaction and calls the store.
-//   4. OrderedStore/Sequencer/CommitSequencer runs the commit's body: FirestoreEngine/Commits/CommitPlan applies the
-//      writes, within Commits/CommitCostBudget.
+//   4. OrderedStore/Sequencer/CommitSequencer, which runs one commit of a database at a time, runs the commit's body:
+//      FirestoreEngine/Commits/CommitPlan applies the writes, within Commits/CommitCostBudget.
 //   5. FirestoreEngine/Transactions/LockTable detects conflicts. A blocked commit waits off the sequencer and is then
 //      started again.
 //   6. OrderedStore/Commit/CommitPipeline writes the commit to disk by EmbeddedStore/RocksEngine and publishes it.

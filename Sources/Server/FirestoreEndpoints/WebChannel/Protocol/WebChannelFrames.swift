@@ -1,4 +1,6 @@
-// WebChannel frames: a decimal length, a line feed, and JSON with this number of UTF-16 code units.
+// WebChannel frames: a decimal length, a line feed, and JSON with this number of UTF-16 code units. The server sends its
+// numbered messages (arrays) as frames in the response to a GET request, the back channel. The client sends messages in
+// POST requests (forward POSTs).
 //
 // Characters outside ASCII are written as JSON escapes. Thus the number of code units equals the number of bytes, and no
 // write ends inside a character. Old clients fail on incomplete characters.

@@ -9,7 +9,7 @@ enum WebChannelOperation: Equatable {
   case handshake(headers: String?, wantsSessionHeader: Bool)
   /// Sends messages, and optionally acknowledges all arrays up to a number.
   case forward(session: String, acknowledged: Int?)
-  /// Opens a back channel, by whose response the client receives arrays.
+  /// Opens a back channel: the client receives the server's numbered messages (arrays) in the response.
   case back(session: String, BackChannelRequest)
   /// Ends a session.
   case terminate(session: String)

@@ -1,5 +1,6 @@
 // The handler of a WebChannel session: connects the session's HTTP requests, from any connection, with its Listen or
-// Write stream. Performs the actions of the state machine `WebChannelSession`.
+// Write stream. Performs the actions of the state machine `WebChannelSession`. The client posts messages, and receives
+// responses in the response to a GET request, the back channel.
 //
 // Invariants
 //   1. All state is used on one event loop: the loop of the connection that opened the session.

@@ -13,7 +13,7 @@ final class WebChannelSessionRegistry: Sendable {
     let stream: FirestoreRoute.Channel
     let responder: WebChannelResponder
     var held = 0
-    /// The time at which the last back channel ended; nil while one is open.
+    /// The time at which the session's last back channel (its open GET request) ended; nil while one is open.
     var idleSince: NIODeadline?
   }
 

@@ -88,8 +88,8 @@ extension FirestoreDatabase {
     var skipped = 0
     var tally = ResultTally()
     while true {
-      // Many reads may find no match, and deliver nothing. Meanwhile the client may have disconnected, or its
-      // deadline may have passed.
+      // Many reads may find no match, and deliver nothing. The client may disconnect during these reads, or its deadline
+      // may pass.
       try Task.checkCancellation()
       try await pages.reserve()
       run.maximumPageBytes = pages.maximumBytes
