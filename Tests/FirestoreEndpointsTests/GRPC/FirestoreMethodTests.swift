@@ -25,7 +25,7 @@ struct FirestoreMethodTests {
     }
   }
 
-  @Test("Create, get, update, list and delete one document")
+  @Test("A document is created, read, updated, listed and deleted")
   func oneDocument() async throws {
     try await FirestoreTestServer.with { client in
       var create = Google_Firestore_V1_CreateDocumentRequest()

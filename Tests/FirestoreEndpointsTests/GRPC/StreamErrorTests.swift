@@ -186,7 +186,7 @@ struct StreamErrorTests {
     }
   }
 
-  @Test("The settings contain the stream limit")
+  @Test("The server's SETTINGS frame contains the limits on streams and on headers")
   func settings() async throws {
     try await withConnection(acknowledgesSettings: false) { _, client in
       guard case .settings(let settings) = try await client.next() else { throw DeadlinePassed() }
@@ -233,7 +233,7 @@ struct StreamErrorTests {
         guard case .data(_, let text, _)? = frames.last else { continue }
         #expect(String(buffer: text) == "The request's headers take more than 65536 bytes.\n")
       }
-      // The incomplete request is reset with its response.
+      // The server resets the incomplete request after its response.
       let frames = try await client.frames { if case .reset(7, _) = $0 { true } else { false } }
       #expect(frames.last == .reset(stream: 7, code: Code.noError))
       try await expectOpenStream(client, stream: 1)
@@ -243,7 +243,7 @@ struct StreamErrorTests {
   }
 
   @Test(
-    "Much larger headers end their connection: as sent, after HPACK expansion, or if the memory budget is used up"
+    "Headers far above the limit, as sent or after HPACK expansion, or above the memory budget end their connection"
   )
   func hugeHeaders() async throws {
     try await withConnection { _, client in

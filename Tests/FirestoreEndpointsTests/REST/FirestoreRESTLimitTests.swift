@@ -204,7 +204,7 @@ struct FirestoreRESTLimitTests {
       let reply = try RESTClient.parse(String(decoding: await plain.readToEnd(), as: UTF8.self))
       #expect(reply.status == 400 && reply.error["message"] == .string(expectedText))
 
-      // A message over WebChannel is too large, and then a whole body.
+      // Over WebChannel, a message is above the limit first, and then the body of a POST.
       let (client, _) = try await WebChannelTestClient.handshake(
         port.port.port, "Write", ["{\"database\":\"\(WebChannelTestClient.database)\"}"],
         headers: "Authorization:Bearer owner\r\n")

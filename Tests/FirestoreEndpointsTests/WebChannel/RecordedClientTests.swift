@@ -47,7 +47,7 @@ struct RecordedClientTests {
     }
   }
 
-  @Test("A recorded session of the official client succeeds again")
+  @Test("The recorded requests of the official client get the responses that it expects")
   func streaming() async throws {
     try await FirestoreTestPort.with(store: try MemoryStore()) { server in
       var sessions: [String: Session] = [:]

@@ -180,7 +180,7 @@ struct WebChannelSessionLifeTests {
     }
   }
 
-  @Test("Polling receives all arrays, then noops")
+  @Test("A client that polls receives all arrays, then noops")
   func polling() async throws {
     try await withPort { server in
       let client = try await openSession(server)
@@ -213,7 +213,7 @@ struct WebChannelSessionLifeTests {
     }
   }
 
-  @Test("An idle session expires, and another one takes its place")
+  @Test("An idle session expires, and a new session can be opened in its place")
   func sessionsExpire() async throws {
     // The timeout is long enough for a busy machine to open the back channel.
     try await withPort({

@@ -101,7 +101,7 @@ import Testing
     ]
     for read in reads {
       engine.policies.publish(TestPolicy { _, _, _ in .allowed }, for: fixture.database)
-      // A retried transaction takes exclusive locks.
+      // A transaction that retries another one takes exclusive locks.
       let holder = try await fixture.begin(.readWrite(retrying: try await fixture.begin()))
       _ = try await engine.getDocument(name, consistency: .transaction(holder), as: .administrator)
       let token = try await engine.beginTransaction(in: fixture.database, .readWrite(), as: .user("u"))

@@ -168,7 +168,7 @@ import Testing
   }
 
   @Test(
-    "a commit that verifies and writes one document, verifies it twice or creates it twice is invalid in every state",
+    "a commit that verifies and writes one document, verifies it twice or creates it twice is INVALID_ARGUMENT",
     arguments: [false, true])
   func invalidSequences(isStored: Bool) async throws {
     let name = try fixture.name("c/d")

@@ -63,7 +63,7 @@ import Testing
     #expect(!IndexValue.isExact(.string(long)))
   }
 
-  @Test("an entry exists for every field and every distinct array element, and differences are minimal")
+  @Test("every field and every distinct array element has an entry; a change replaces only changed entries")
   func indexEntries() throws {
     let before = try IndexEntries.keys(of: ["a": 1, "m": ["x": 2], "t": [1, 1, "b"]], at: "c/d")
     // Six entries: one each for the fields a, m, m.x and t, and one for each of two array elements.

@@ -173,7 +173,7 @@ import Testing
     try await fixture.delete("c/large")
   }
 
-  @Test("an entry that is too large fails only its index; a ready index rejects writes of such entries")
+  @Test("an entry that is too large fails the build of its index only; a complete index rejects such writes")
   func tooLarge() async throws {
     let fixture = try EngineFixture()
     let long = Value.string(String(repeating: "x", count: 1_500))
@@ -246,7 +246,7 @@ import Testing
   }
 
   @Test(
-    "a transaction's ranges stay locked against phantoms after its index is removed"
+    "ranges of an index that a transaction scanned stay locked against phantoms after the index is removed"
   )
   func locksOutliveIndex() async throws {
     let fixture = try EngineFixture(lockWait: 0)

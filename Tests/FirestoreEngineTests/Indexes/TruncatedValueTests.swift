@@ -14,7 +14,7 @@ import Testing
     return (0..<250).map { _ in source.longValue(isWide: true) }
   }()
 
-  @Test("entries sort as values do, ascending and descending, and only inexact values tie")
+  @Test("entries sort as values do, ascending and descending; only values with truncated encodings may tie")
   func order() {
     let values = Self.values
     var ties = 0
@@ -36,7 +36,7 @@ import Testing
     #expect(ties > 300)
   }
 
-  @Test("the end of every value is found in an entry")
+  @Test("the decoder finds the end of every value in an index entry")
   func ends() {
     for value in Self.values {
       let bytes = IndexValue.encode(value)

@@ -36,7 +36,7 @@ import Testing
     } catch { return (error as? FirestoreError)?.code }
   }
 
-  @Test("a release is durable with its ruleset and history, and a repeated one changes nothing")
+  @Test("a release is durable with its ruleset and history; releasing the ruleset in force changes nothing")
   func releases() async throws {
     let store = try MemoryStore(StoreOptions())
     let engine = self.engine(store)
@@ -78,7 +78,7 @@ import Testing
     await engine.shutDown()
   }
 
-  @Test("the ruleset in force cannot be deleted; others can, in all databases")
+  @Test("the ruleset in force cannot be deleted; others are deleted from all databases of their project")
   func deletion() async throws {
     let store = try MemoryStore(StoreOptions())
     let engine = self.engine(store)
@@ -146,7 +146,7 @@ import Testing
     await engine.shutDown()
   }
 
-  @Test("damaged rulesets are data loss")
+  @Test("decoding a damaged ruleset throws an error")
   func corruption() {
     #expect(throws: FirestoreError.self) { try StoredRuleset.Header(id: "r", decoding: [1, 2]) }
     for row: [UInt8] in [[0, 0, 0], [0, 0, 0, 9, 1], [0, 0, 0, 1, 0xFF, 0, 0, 0, 0]] {

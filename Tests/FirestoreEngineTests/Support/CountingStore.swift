@@ -138,7 +138,7 @@ private final class CountingDatabase: OrderedDatabase {
   }
 }
 
-/// Counts lookups, rows visited, and hidden keys that a scan skips.
+/// Counts lookups, rows visited, and the keys that a scan skips because they have no value at the view's version.
 final class CountingView: ReadView {
   private let view: any ReadView
   /// Rows that scans visited, and rows looked up by key.

@@ -47,7 +47,8 @@ struct EngineFixture: Sendable {
     let indexes = database.indexes
     try await engine.setIndexes(configuration, ofDatabase: self.database.database)
     try await eventually("the indexes are built") { indexes.current.state.phase != .building }
-    // A read uses an index once its ready state is durable, which is later than its sequencing.
+    // A read uses an index only when the commit that marks the index as ready is durable. That is later than the
+    // sequencer's execution of the commit, which sets `readySince`.
     let since = indexes.current.state.composites.compactMap(\.readySince).max() ?? 0
     try await eventually("the ready state is durable") {
       database.rows.latestVersion >= Version(microseconds: since)

@@ -5,7 +5,7 @@ import OrderedStore
 
 @testable import FirestoreEngine
 
-/// Stops at the current time until `advance`.
+/// A clock whose time changes only by `advance`.
 final class ManualClock: EngineClock {
   private struct Sleeper {
     var id: Int

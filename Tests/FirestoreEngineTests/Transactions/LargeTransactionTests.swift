@@ -32,7 +32,8 @@ import Testing
     let all = try names(0..<100_000)
     let first = try await fixture.begin()
     #expect(try await read(all, first) == all.count)
-    // A write of one document and an exclusive retry over all of them both wait.
+    // A write of one document waits. A retried transaction that reads all documents waits too, because it locks
+    // exclusively.
     let write = Write(.update(all[99_999], fields: ["n": 1]))
     let outside = Task { [fixture] in try await fixture.commit([write]) }
     try await eventually("the write waits") { fixture.clock.sleepers >= 2 }

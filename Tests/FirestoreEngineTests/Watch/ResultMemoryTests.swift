@@ -99,7 +99,7 @@ import Testing
       memory.state.withLock { $0.reservations.first } == 2 * (EngineLimits.minimumPageBytes + 1_048_576))
   }
 
-  @Test("A Listen stream whose client does not read holds one small page, which is reserved")
+  @Test("A Listen stream whose client does not read reserves and holds memory for one small page only")
   func listen() async throws {
     let fixture = try EngineFixture()
     try await fill(fixture, count: 100)
@@ -148,7 +148,7 @@ import Testing
     }
   }
 
-  @Test("Buffered changes become a reset if memory for them is missing, and the client converges")
+  @Test("If a stream gets no memory for buffered changes, it resets its targets, and the client converges")
   func bufferedChangesBecomeReset() async throws {
     let fixture = try EngineFixture()
     let memory = RecordingMemory()
@@ -158,7 +158,8 @@ import Testing
     stream.addTarget(WatchTarget(id: 1, fixture.selection(everything)))
     try await eventually("the target is loaded") { client.view.current == [1] }
     client.block(true)
-    // The first change occupies the output. The later ones are buffered, beyond the allowance.
+    // The output blocks on the first change. The later changes exceed the bytes that the stream buffers without reserved
+    // memory.
     try await fill(fixture, count: 20)
     #expect(stream.bufferedBytes <= EngineLimits.watchBufferAllowance)
     client.block(false)

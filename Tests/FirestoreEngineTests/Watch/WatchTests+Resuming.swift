@@ -186,7 +186,7 @@ extension WatchTests {
   }
 
   @Test(
-    "too many cached documents cause an existence filter after the changes, too few cause a reset"
+    "a client with more documents than the target gets an existence filter after the changes; with fewer, a reset"
   )
   func mismatchedCount() async throws {
     let fixture = try EngineFixture()
@@ -240,7 +240,7 @@ extension WatchTests {
   }
 
   @Test(
-    "for a target of named documents, an existence filter reveals surplus documents, and missing ones are resent"
+    "for named documents, too many at the client cause an existence filter, and too few a reset"
   )
   func mismatchedDocumentCount() async throws {
     let store = CountingStore(try MemoryStore())

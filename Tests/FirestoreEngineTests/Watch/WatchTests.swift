@@ -21,7 +21,7 @@ import Testing
 
   // MARK: The protocol
 
-  @Test("a document that leaves a projected target reveals no other fields")
+  @Test("a document that leaves a target with a projection (selected fields) reveals no other fields")
   func projectedDocumentLeaves() async throws {
     let fixture = try EngineFixture()
     try await fixture.set("c/a", ["v": 9, "secret": "s"])

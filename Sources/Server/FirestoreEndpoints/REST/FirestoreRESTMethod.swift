@@ -15,8 +15,8 @@ struct FirestoreRESTMethod: Sendable {
 
   /// The size of the largest document in JSON, in bytes.
   private static let documentBytes = 2 << 20
-  /// The bytes that are expected at first for a response with any number of results. The stream counts further bytes while
-  /// it holds them.
+  /// The bytes that a connection reserves for a response with any number of results before the call starts. The response's
+  /// stream counts more bytes while it holds them.
   private static let initialResultBytes = 64 << 10
   /// The size of a page of a listing, in bytes.
   private static let pageBytes = 6 << 20

@@ -1,9 +1,9 @@
 // Releases security rules: stores them in each database, by a commit in its log, and puts them in force.
 //
-// A change of rules is numbered when it is requested. The commit that stores it stores the change with the highest
-// number, so the log has the changes in the order of their numbers. A change is put in force when it is durable,
-// unless a change with a higher number is in force. So the last change in the log is in force, in whatever order the
-// callers resume.
+// Each change of rules gets a number when it is requested. A commit for a change stores the change that has the highest
+// number when the commit runs, so the log has the changes in the order of their numbers. When a change is durable, the
+// engine puts it in force, unless a change with a higher number is in force. Thus the last change in the log is in force,
+// even if the tasks of several changes resume in another order.
 //
 // Invariants
 //   1. A database whose stored rules are damaged or do not compile denies every request of users.

@@ -108,8 +108,8 @@ final class LockTable: Sendable {
 
   /// Locks rows and ranges for a transaction's read. Waits until `deadline` at most.
   ///
-  /// - Parameter idleHolderTimeout: how long to wait for a transaction whose client is idle. The wait for
-  ///   active transactions may be longer. Idle clients may never continue, so that every request would wait
+  /// - Parameter idleHolderTimeout: how long to wait for a transaction whose client is idle. The wait for active
+  ///   transactions may be longer. Without this limit, one client that never continues would make every request wait
   ///   until its deadline.
   func tryLock(
     _ request: ReadRequest, until deadline: UInt64, idleHolderTimeout: UInt64, yieldsToWrites: Bool
@@ -204,8 +204,8 @@ final class LockTable: Sendable {
   func narrow(_ range: KeyRange, to scanned: KeyRange, for owner: Owner) {
     let woken = state.withLock { state in
       state.narrow(range, to: scanned, for: owner)
-      // If the complete range was scanned, the lock does not shrink. Then only another request of the same
-      // transaction can be granted by this.
+      // If the complete range was scanned, the lock does not shrink. Then only a waiting request of the same transaction
+      // may be granted now.
       let mayWake = range != scanned || state.waitingByOwner[owner] != nil
       return mayWake ? state.grant(after: .owner(owner)) : []
     }

@@ -48,7 +48,8 @@ struct ChangeBatches {
     }
   }
 
-  /// The next batch; nil after the last. Its memory lasts until the next call, or until `ResultPages.markAccepted`.
+  /// The next batch; nil after the last. The memory reserved for it is released at the next call, or earlier by
+  /// `ResultPages.markAccepted`.
   /// - Throws: ``StoreError/versionTooOld`` if history does not reach back to the start.
   mutating func next() async throws -> SnapshotDelta? {
     if let delta = merged {

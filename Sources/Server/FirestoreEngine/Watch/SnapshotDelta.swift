@@ -44,14 +44,14 @@ struct SnapshotDelta {
       let entryIndex: Int
       if let existing = entryIndices[name.path] {
         entryIndex = existing
-        // Any target's match updates the state. A target that the document left receives no further matches,
-        // so its own match may be outdated.
+        // The match of any target updates `after`. The target whose match made the entry may no longer contain the
+        // document, and then receives no match of later changes.
         entries[entryIndex].after = match.change.after
       } else {
         entryIndex = entries.count
         entryIndices[name.path] = entryIndex
-        // If a target matched the document at the start, the document's first change caused a match. This is
-        // that match, so its `before` is the state at the start.
+        // This is the document's first match. If a target contained the document at the start, the document's first
+        // change caused this match, so its `before` is the state at the start.
         entries.append(Entry(name: name, before: match.change.before, after: match.change.after))
       }
       let key = EffectKey(entry: entryIndex, registration: match.registration)

@@ -232,7 +232,7 @@ actor WatchWorker {
           "At most \(EngineLimits.maximumUnindexedQueries) queries of a collection that require no value, array element or "
             + "range can be listened to."), stream)
     }
-    // Without other targets, this is the only decision.
+    // If the stream has no other targets, the policy that decides about this target has decided about all of them.
     if targets.isEmpty { policyVersion = stream.database.policies.current.version }
     do {
       try await authorizeTarget(&target, target.selection, at: version, stream)

@@ -28,7 +28,7 @@ import Testing
       let edges = [0] + points + [count]
       let sizes = zip(edges.dropFirst(), edges).map { $0 - $1 }
       #expect(sizes.allSatisfy { $0 > 0 })
-      // A point is off by at most one stride.
+      // A point is off by at most one stride, the distance between two sampled keys.
       let stride = count / (capacity / 2) + 1
       let even = count / (points.count + 1)
       #expect(sizes.allSatisfy { abs($0 - even) <= 2 * stride + 1 }, "\(sizes) \(count) \(capacity)")
