@@ -33,8 +33,8 @@ extension PortLimits {
     var port = self
     let document = limits.data.documentBytes - FirestoreLimits.standard.documentBytes
     let request = limits.maximumRequestBytes - EngineLimits.standard.maximumRequestBytes
-    // A call that returns a document first reserves memory for a document of the maximum size. If there were memory for only one
-    // such document, calls would run one by one.
+    // A call that returns a document first reserves capacity for a document of the maximum size. With capacity for only
+    // one such document, calls would run one by one, so the queue gets capacity for 16.
     port.http2.expectedResponseBytes += document
     port.http2.maximumQueuedResponseBytes += 16 * document
     port.maximumRequestBody += request

@@ -80,8 +80,8 @@ struct LimitCase: Sendable, CustomTestStringConvertible {
 
   /// Fields that make the document `c/d` exactly `size` bytes long.
   static func document(of size: Int) -> MapValue {
-    // The name counts 2 + 2 + 16 bytes, the document 32, each field its name and 1, a string its bytes and
-    // 1.
+    // The size is the sum of 2 + 2 + 16 bytes for the name, 32 for the document, and for each field the bytes of its
+    // name and value, each with 1 more.
     ["a": .string(text(500_000)), "b": .bytes([UInt8](repeating: 1, count: size - 52 - 2 - 500_001 - 2))]
   }
 
@@ -109,7 +109,7 @@ struct LimitTests {
     },
     LimitCase("a document's size, by a transform", "exceeds the maximum allowed size of 1,048,576 bytes") {
       excess in
-      // A number counts eight bytes and its name.
+      // A number field adds eight bytes, and its name with 1 more.
       let fields = LimitCase.document(of: FirestoreLimits.standard.documentBytes - 10 + excess)
       return LimitCase.request([
         Write(
@@ -216,8 +216,8 @@ struct LimitTests {
     LimitCase(
       "an index entry", "has 7681 bytes, more than the maximum of 7680 bytes",
       write: { excess in
-        // An entry counts the names of the document and of its parent, the field's name (2), the indexed 1,500
-        // bytes of the value, and 32. Without the last id, the names have 3,019 and 2,018 bytes.
+        // The size of an entry is the sum of the names of the document and of its parent, the field's name (2), the
+        // indexed 1,500 bytes of the value, and 32. Without the last id, the names have 3,019 and 2,018 bytes.
         let long = LimitCase.text(1_000)
         let id = LimitCase.text(7_680 - 1_500 - 2 - 32 - 2_018 - 3_019 - 1 + excess)
         return .set("\(long)/\(long)/\(long)/\(id)", ["t": .text(LimitCase.text(5_000))])

@@ -59,7 +59,7 @@ struct FirestoreRESTLimitTests {
       let unreading = try await RawClient.connect(port.port.port)
       try await unreading.channel.setOption(.autoRead, value: false).get()
       #expect(try await eventually { port.port.connectionCount == 2 })
-      // Bytes in the kernel's buffers count as read, so several responses are necessary.
+      // The server regards bytes in the kernel's buffers as read, so the test requests several responses to fill these.
       let request =
         "POST \(docs):runQuery HTTP/1.1\r\nHost: h\r\nContent-Length: \(query.utf8.count)\r\n\r\n\(query)"
       try await unreading.send(String(repeating: request, count: 10))
@@ -79,7 +79,7 @@ struct FirestoreRESTLimitTests {
       let first = try await client.request(.POST, "\(docs):runQuery", end: false)
       try await first.stream.setOption(.autoRead, value: false).get()
       try await first.send(query, end: true)
-      // Calls are served until the first response counts as unread. The next call is queued.
+      // The server serves calls until it notices that the first response is unread. It queues the next call.
       var held: HTTP2Client.Exchange?
       while held == nil {
         let call = try await client.request(.GET, "\(docs)/a/b")

@@ -208,7 +208,8 @@ import Testing
     stream.removeTarget(99)
     try await eventually("the request is in progress") { !stream.hasCommands }
     for id in Int32(2)..<12 { stream.addTarget(WatchTarget(id: id, query, bytes: 5_000)) }
-    // A request counts while it is pending, and later as a target, so the sum does not depend on the progress.
+    // The bytes of a request are counted while it is pending, and then as those of its target. So the sum does not depend
+    // on how many requests the stream has processed.
     try await eventually("all requests count") { stream.heldBytes >= 10 * (5_000 + mask.heldBytes) }
     client.block(false)
     try await eventually("all targets are current") { client.view.current.count == 10 }

@@ -339,7 +339,7 @@ import Testing
     #expect(client.view.violations.isEmpty)
   }
 
-  // The client that wrote the document shows it until a snapshot without it arrives.
+  // A client that wrote the document shows it locally until a snapshot without it arrives.
   @Test(
     "a snapshot follows even if a document matched only between the last snapshot and this one",
     arguments: [false, true])

@@ -39,7 +39,7 @@ final class FirestoreRESTStream: CallResponder {
 
   init(_ responder: HTTPResponder, of message: MessageName) {
     self.responder = responder
-    // Results are held in JSON too, which takes up to twice as many bytes.
+    // The stream holds results as JSON, which takes up to twice the bytes of their protobuf encoding.
     memory = CallMemory(pages: responder.pageMemory, factor: 2)
     self.message = message
   }

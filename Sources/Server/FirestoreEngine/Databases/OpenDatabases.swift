@@ -8,7 +8,7 @@ import FirestoreModel
 
 /// The open databases of an engine.
 struct OpenDatabases {
-  /// Minimum number of databases without a commit at which unused ones are released.
+  /// The minimum of `threshold`: the number of open databases without a commit from which on `add` removes unused ones.
   private static let minimumThreshold = 64
 
   private var databases: [DatabaseName: FirestoreDatabase] = [:]
@@ -33,8 +33,8 @@ struct OpenDatabases {
     return unwritten.count < threshold ? [] : removeUnused()
   }
 
-  /// Removes the unused databases without a commit. The threshold grows with the number of used ones, so that the cost
-  /// per added database is constant.
+  /// Removes the unused databases without a commit. The threshold for the next search is twice the number of used ones, so
+  /// that the cost per added database is constant.
   private mutating func removeUnused() -> [FirestoreDatabase] {
     var released: [FirestoreDatabase] = []
     let names = unwritten

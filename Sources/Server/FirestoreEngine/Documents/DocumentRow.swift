@@ -88,7 +88,7 @@ enum DocumentRow {
     return position == end
   }
 
-  /// Advances `position` over `text`. Returns false if other bytes are there.
+  /// Advances `position` over `text`. Returns false if the bytes at `position` are not `text`.
   @inline(__always)
   private static func skip(
     _ text: String, in message: UnsafeRawBufferPointer, at position: inout Int, before end: Int

@@ -335,8 +335,8 @@ extension WatchWorker {
 }
 
 /// Counts a target's documents and collects their names for an existence filter, within a memory limit. If
-/// the names exceed the limit, the filter has only the number. A client with a different number then requests
-/// again everything that it has just received.
+/// the names exceed the limit, the filter has only the number of documents. A client that has another number then
+/// requests the complete target again.
 private struct NameTally {
   private(set) var count = 0
   private(set) var names: [DocumentName]?

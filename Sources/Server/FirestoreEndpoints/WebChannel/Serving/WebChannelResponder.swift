@@ -22,7 +22,7 @@ final class WebChannelResponder: CallResponder {
   ) {
     self.eventLoop = eventLoop
     self.handler = NIOLoopBound(handler, eventLoop: eventLoop)
-    // Results are held in JSON too, which takes up to twice as many bytes.
+    // The session holds results as JSON, which takes up to twice the bytes of their protobuf encoding.
     memory = CallMemory(pages: handler.pages, factor: 2)
     self.encode = encode
     tasks = LoopTasks(eventLoop)

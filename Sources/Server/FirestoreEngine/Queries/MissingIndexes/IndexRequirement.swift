@@ -140,7 +140,8 @@ extension Planner {
     _ fixed: [CompositeIndex.Part], _ tail: IndexTail, _ id: String, _ scope: DatabaseIndexConfiguration.Scope
   ) -> Bool {
     let all = Set(fixed.map(\.key))
-    // Only indexes in the same order can be merged. Maps each order to the fixed fields that its indexes lack.
+    // Only indexes with the same fields after the fixed fields (the same order) can be merged. The dictionary maps each
+    // order to the fixed fields that its indexes lack.
     var uncovered: [[CompositeIndex.Part]: Set<CompositeIndex.Part.FixedKey>] = [:]
     if tail.isEmpty { uncovered[[]] = all }
     for ready in indexes.ready(in: id, at: version) where ready.index.scope == scope {

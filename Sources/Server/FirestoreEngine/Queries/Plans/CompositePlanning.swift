@@ -88,8 +88,8 @@ extension Planner {
       coversAllEqualities: coversAllEqualities)
   }
 
-  /// The number of fixed fields with which an index serves the query, and whether it is scanned in reverse;
-  /// nil if it does not serve it.
+  /// The number of fixed fields with which an index serves the query, and whether the query scans it in reverse; nil
+  /// if the index does not serve the query.
   private func usage(
     of numbered: NumberedIndex, _ alternatives: [FixedFields], _ orders: [StructuredQuery.Order]
   ) -> (fixed: Int, reverse: Bool)? {
