@@ -75,7 +75,7 @@ struct LargeMessageTests {
       sourceLocation: location)
   }
 
-  @Test("A call with one large request is INVALID_ARGUMENT, with the text of REST", arguments: sizes)
+  @Test("A call with a request above the limit is INVALID_ARGUMENT, as over REST", arguments: sizes)
   func calls(large: LargeMessage) async throws {
     try await FirestoreTestServer.serving { server in
       for method in ["Commit", "RunQuery", "GetDocument"] {

@@ -143,7 +143,7 @@ private struct RecordingPolicy: AccessPolicy {
     #expect(try await fixture.check().automaticEntries == 40 * 51)
   }
 
-  @Test("unchanged index entries add to the cost and are encoded once")
+  @Test("the cost of a commit includes unchanged index entries, which the plan encodes once")
   func unchangedEntries() async throws {
     let fixture = try EngineFixture(maximumCommitCost: 1 << 20)
     let writes = try entryWrites(fixture)

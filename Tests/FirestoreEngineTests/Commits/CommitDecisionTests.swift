@@ -69,7 +69,7 @@ import Testing
     #expect(parts.all == [0, 1, 0, 1, 2])
   }
 
-  @Test("permission that ends between the parts denies the commit")
+  @Test("a commit is denied if its permission ends between the parts of the decision")
   func revocation() async throws {
     let parts = Collected<Int>()
     let fixtureHolder = Guarded<EngineFixture?>(nil)
@@ -125,7 +125,7 @@ import Testing
     #expect(parts.all == [0, 1])
   }
 
-  @Test("each repeated plan of a creation costs at least the size of the created document")
+  @Test("each repeated plan of a commit costs at least the size of the documents that it creates")
   func costOfCreations() async throws {
     let parts = Collected<Int>()
     let fixture = try EngineFixture(policy: Self.policy(parts) { _ in }, maximumCommitCost: 10_000)

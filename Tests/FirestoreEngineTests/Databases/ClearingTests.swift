@@ -10,7 +10,7 @@ import Testing
 
 @Suite("Clearing", .timeLimit(.minutes(5))) struct ClearingTests {
   @Test(
-    "a transaction that reads before and after a clear does not commit",
+    "a transaction that reads before and after its database is cleared does not commit",
     arguments: [TransactionOptions.readWrite(), .readWrite(concurrency: .optimistic)])
   func transactionDoesNotCommit(options: TransactionOptions) async throws {
     let fixture = try EngineFixture()

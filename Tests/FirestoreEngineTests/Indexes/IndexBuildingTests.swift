@@ -151,7 +151,7 @@ import Testing
     #expect(try await fixture.check().compositeEntries == 0)
   }
 
-  @Test("an index fails and reports the cause if one document has more entries than a commit can replace")
+  @Test("an index build fails with the cause if one document has more entries than a commit can replace")
   func tooManyEntries() async throws {
     let fixture = try EngineFixture()
     let text = Value.string(String(repeating: "x", count: 1_490))

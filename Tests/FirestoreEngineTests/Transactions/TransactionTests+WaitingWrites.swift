@@ -74,7 +74,7 @@ extension TransactionTests {
     #expect(try await number("c/d") == 12)
   }
 
-  @Test("plain increments succeed while sixteen clients increment the same counter in transactions")
+  @Test("increments by plain writes succeed while sixteen clients increment the same counter in transactions")
   func incrementsAmongTransactions() async throws {
     let rounds = 20
     let isDone = Guarded(false)

@@ -67,7 +67,7 @@ extension WatchTests {
     stream.close()
   }
 
-  @Test("a permission that is revoked during its evaluation is evaluated again")
+  @Test("if a permission is revoked while the policy evaluates it, the policy evaluates it again")
   func revokedDuringEvaluation() async throws {
     let gate = Guarded((evaluations: 0, isOpen: false))
     let fixture = try EngineFixture(

@@ -164,7 +164,7 @@ import Testing
     }
   }
 
-  @Test("name bounds contain every document between them, at any depth")
+  @Test("the row ranges of two name bounds contain every document between the bounds, at any depth")
   func containsBetween() throws {
     var model = RandomModel(seed: 11, database: DatabaseName(project: "demo"))
     let parents: [ResourcePath] = ["", "c/d1", "x/missing", "c/d1/c/d3"]
