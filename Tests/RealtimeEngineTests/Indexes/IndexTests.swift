@@ -100,7 +100,8 @@ struct IndexTests {
     await engine.shutdown()
   }
 
-  @Test("A removal clears the index rows of emptied ancestors, also with priorities")
+  @Test(
+    "A removal clears the index rows of ancestors that it empties, even if these ancestors have priorities")
   func priorities() async throws {
     let store = try MemoryStore()
     let database = try await RealtimeEngine(store: store, policy: OpenPolicy(), cacheBytes: 0)
@@ -206,7 +207,7 @@ struct IndexTests {
     await engine.shutdown()
   }
 
-  @Test("Large values are indexed in the background, also when they are removed")
+  @Test("The index rows of a large value are written, and cleared after its removal, in the background")
   func large() async throws {
     let store = try MemoryStore()
     let database = try await RealtimeEngine(store: store, policy: OpenPolicy()).database("large")

@@ -216,7 +216,9 @@ struct LargeReadTests {
     #expect(try await !isDeferred(listen(.priority, 3, "other", tag: 4)))
   }
 
-  @Test("A filtered listen's hash is compared only if a background read prepared it or it is cached")
+  @Test(
+    "The hash of a large filtered value is compared only if it is cached or a background read has computed it"
+  )
   func comparedInBackground() {
     let text = String(repeating: "x", count: 8_000)
     let held = Node.object((0..<300).map { (ChildKey("k\(1_000 + $0)"), Node.leaf(.string("\($0)" + text))) })

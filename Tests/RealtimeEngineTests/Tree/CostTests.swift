@@ -54,7 +54,7 @@ struct CostTests {
     #expect(costs[0].allSatisfy { $0 <= 24 }, "\(costs[0])")
   }
 
-  @Test("An increment of a large object, which starts at zero, does not read the object")
+  @Test("An increment that replaces a large object (it counts from zero) does not read the object")
   func increment() async throws {
     let (engine, database) = try await open(4_000)
     let increment = Node.leaf(.deferred(.increment(.int(2))))

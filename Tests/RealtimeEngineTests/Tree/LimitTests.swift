@@ -56,7 +56,8 @@ struct RealtimeLimitTests {
     #expect(try await database.get("big", as: .nobody) == .leaf(.string(text)))
   }
 
-  @Test("A write above its limit is write_too_big, a read above its limit too_big; the next request succeeds")
+  @Test(
+    "A write above its limit fails with write_too_big, a read with too_big, and the next request succeeds")
   func sizes() async throws {
     var limits = RealtimeLimits()
     limits.socketWriteBytes = 2_000

@@ -17,7 +17,7 @@ package final class RealtimeConnection: Sendable {
     self.state = state
   }
 
-  /// Changes the caller of all later operations. Listens that the new caller has no access to end with
+  /// Changes the caller of all later operations. A listen that the new caller may not read ends with
   /// ``RealtimePush/Body/cancel(_:)``. When the caller's credentials expire or are revoked, the sink receives
   /// ``RealtimeOutput/authRevoked(_:)``.
   ///

@@ -25,7 +25,7 @@ enum Deferral: Error, Sendable {
   case window(WindowRead)
   /// The operation needs an index of a large location, and this index is being built.
   case indexBuild
-  /// The batch has used up its time for throttled operations. The next batch executes the operation.
+  /// The batch has used up its time for throttled operations, such as reads. The next batch executes the operation.
   case nextBatch
 
   /// The background work; nil if the operation waits for an event instead.
@@ -47,7 +47,7 @@ enum Deferral: Error, Sendable {
 /// One operation may be deferred several times, and keeps every result. A conditional write of a large value
 /// may be staged, then read its location, then compare a hash.
 struct DeferralResults: Sendable {
-  /// The number of decisions about the operation that were made, and counted for the coverage of rules.
+  /// The number of decisions about the operation so far that the coverage report of the rules has counted.
   var decisionCount = 0
   /// The result of ``WriteDecision``, or the error of deciding.
   var decision: Result<DecidedWrite, RealtimeError>?

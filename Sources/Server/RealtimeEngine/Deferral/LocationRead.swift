@@ -16,8 +16,8 @@ import RealtimeModel
 /// The background read of one location.
 struct LocationRead: DeferredWork {
   let path: Path
-  /// A read that has the value already; nil if there is none. An idle read that the location has when the job starts is
-  /// preferred to it.
+  /// An earlier read that already holds the value; nil if there is none. If the location has an idle read when the job
+  /// starts, the job uses that read instead.
   let availableRead: BackgroundRead?
 
   /// Maximum number of attempts. An import or a failed commit makes a read unusable. After the last attempt

@@ -15,7 +15,7 @@ final class ListenTrie {
   /// The last push of the location's value. The next listener receives the same push if the value has not
   /// changed.
   weak var valuePush: RealtimePush?
-  /// The same cache for filtered listens that receive all children, by tag.
+  /// The last pushes of the location's value to filtered listens that receive all children, by tag.
   var tagged = TaggedValues()
 
   /// Creates a root.

@@ -92,7 +92,7 @@ struct WriteFanOut {
     }
   }
 
-  /// Replaces the partial value of a location by the complete value.
+  /// Replaces the partial value of a location (only the children that some window shows) by the complete value.
   static func promoteToFullValue(_ path: Path, to node: Node, in root: ListenTrie, _ notify: Notify) {
     guard let location = root.existing(at: path), location.queries?.isPartial == true else { return }
     var tagged = TaggedPushes()

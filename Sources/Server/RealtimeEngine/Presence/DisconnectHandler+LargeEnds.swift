@@ -20,8 +20,8 @@ extension DisconnectHandler {
     let registered = try registeredRows(of: session)
     guard !registered.isEmpty else { return }
     try writer.clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
-    // Access to these values is decided. The administrator is stored as their caller, because its writes are
-    // not checked.
+    // The access policy has decided these values. The administrator is stored as their caller, so that they are not
+    // decided again.
     try writer.set(RowKeys.caller(ofSession: session), PrincipalCoding.encode(.administrator))
     for (path, value) in try permittedValues(of: registered) {
       try writer.set(RowKeys.disconnect(ofSession: session, at: path), NodeEncoder.encode(value))

@@ -1,7 +1,7 @@
 // Runs each batch as one commit of the store, and recovers the batches in flight when a commit fails.
 //
-// Invariant: every operation of a batch gets its steps exactly once: from its commit, from a later attempt,
-// or as a failure.
+// Invariant: every operation of a batch gets its steps (its results for the fan-out stage) exactly once: from its
+// commit, from a later attempt, or as a failure.
 
 import Locking
 import OrderedStore
@@ -116,8 +116,8 @@ struct BatchRunner: Sendable {
 
   // MARK: Recovery
 
-  /// Rolls back the failed batches among these. Then resolves the steps of each, in order, by running its
-  /// operations again or answering them with the error. No batch may be executing.
+  /// Rolls back those of the batches that failed. Then resolves the steps of each failed batch, in order, by running
+  /// its operations again or answering them with the error. No batch may be executing.
   func recover(_ batches: [BatchInFlight]) async {
     var failed: [(batch: BatchInFlight, error: any Error)] = []
     for batch in batches {

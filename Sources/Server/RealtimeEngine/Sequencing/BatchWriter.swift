@@ -170,7 +170,7 @@ extension BatchWriter {
 
   /// Removes the entries of generations without rows. Does nothing while pending deletes exist.
   ///
-  /// - Returns: whether there may be more of them.
+  /// - Returns: whether more such entries may exist.
   func removeEmptyGenerations(atMost maximum: Int = 256) throws -> Bool {
     var isIdle = true
     try base.scan(RowKeys.pendingDeletes, reverse: false) { _, _, _ in
