@@ -115,7 +115,7 @@ struct LargeListenTests {
     }
   }
 
-  @Test("the limit does not apply to long polling, and applies once the session has moved to a WebSocket")
+  @Test("long polling has no limit of frames; the limit applies once the session has moved to a WebSocket")
   func movedToSocket() async throws {
     try await RealtimeTestServer.run(limits: Self.limits) { server in
       try await Self.put(server, "big", Self.large)
@@ -149,7 +149,9 @@ struct LargeListenTests {
     }
   }
 
-  @Test("a listen that restarts while its earlier end is pending accepts pushes until that end cancels it")
+  @Test(
+    "a listen that restarts before the engine has confirmed its earlier end gets pushes until that confirmation"
+  )
   func restartedListen() {
     var listens = SessionListens()
     let (a, b) = (SessionListens.Name(path: "a", tag: nil), SessionListens.Name(path: "b", tag: nil))

@@ -222,7 +222,7 @@ struct RaisedRealtimeLimitTests {
     }
   }
 
-  @Test("a raised maximum time of a read applies")
+  @Test("a server with a raised time limit for reads accepts timeouts up to that limit")
   func readSeconds() async throws {
     let directory = directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }

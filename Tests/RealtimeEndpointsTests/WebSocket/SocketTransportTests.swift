@@ -84,7 +84,7 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("a write over the limit is rejected by its number, and the connection stays open")
+  @Test("a write over the size limit gets an error with its request number, and the connection stays open")
   func writeTooBig() async throws {
     var limits = RealtimeEndpointLimits()
     limits.messageBytes = 100_000
@@ -106,7 +106,8 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("a write over the limit is rejected by its number, even if the number follows the body")
+  @Test(
+    "a write over the size limit gets an error with its request number, even if the number follows the body")
   func writeTooBigNumberLast() async throws {
     var limits = RealtimeEndpointLimits()
     limits.messageBytes = 100_000

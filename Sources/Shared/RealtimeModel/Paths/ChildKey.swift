@@ -18,7 +18,8 @@ public struct ChildKey: Sendable, Hashable, Comparable, CustomStringConvertible,
     case maximum
   }
 
-  /// Wraps a string without validating it. The names of the sentinels give the sentinels.
+  /// Wraps a string without validating it. The name of a sentinel gives an ordinary key; only ``init(bound:)`` gives
+  /// sentinels.
   public init(_ text: String) {
     var native = text
     native.makeContiguousUTF8()
