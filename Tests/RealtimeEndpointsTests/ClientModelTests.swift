@@ -31,7 +31,7 @@ struct ClientModelTests {
     }
   }
 
-  /// One listen with a client that reads immediately, and one that reads rarely.
+  /// One listen of two clients: one reads immediately, the other reads rarely.
   private struct Listen {
     let path: Path
     let query: QuerySpec

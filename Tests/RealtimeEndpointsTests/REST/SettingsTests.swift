@@ -211,7 +211,7 @@ struct SettingsTests {
   }
 
   @Test(
-    "Invalid rulesets, labels of missing ones, and unauthorized callers change nothing; the oldest rulesets are removed"
+    "Invalid rulesets, labels of missing rulesets and unauthorized callers change nothing; old rulesets are removed"
   )
   func badRulesets() async throws {
     try await RealtimeTestServer.run { server in

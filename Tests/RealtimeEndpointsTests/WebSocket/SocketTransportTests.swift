@@ -113,7 +113,7 @@ struct SocketTransportTests {
     limits.messageBytes = 100_000
     try await RealtimeTestServer.run(limits: limits) { server in
       let socket = try await RawSocket.open(server)
-      // Other numbers are inside a string and inside the body, where they must not count.
+      // A string and the body contain other numbers, which must not be taken for the request number.
       let large = String(repeating: #"\"r\":7},\"t\":\"d\"}"#, count: 10_000)
       func send(_ text: String) async throws {
         let message = Array(text.utf8)
@@ -274,7 +274,7 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("a listener that does not read is disconnected, and others continue")
+  @Test("a listener that does not read is disconnected, and other connections continue")
   func slowListener() async throws {
     var limits = RealtimeEndpointLimits()
     limits.data.queuedOutputBytes = 1_000_000

@@ -96,7 +96,7 @@ struct OpenListenTests {
     await database.shutdown()
   }
 
-  @Test("A decision that read the time is made again before each push")
+  @Test("If the policy has read the time, it decides a listen again before each push")
   func time() async throws {
     let clock = clock
     let policy = ClosurePolicy { _, operation, view in

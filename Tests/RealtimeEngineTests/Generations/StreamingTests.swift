@@ -119,7 +119,7 @@ struct StreamingTests {
     await watcher.call { $0.get("none", request: $1) }
     await above.call { $0.get("none", request: $1) }
     #expect(await above.drain() == ["d a/b {c:{d:5,e:6},f:7}", "2 ok null"])
-    // The connection listens at `a/b/c` and at `a/b/c/d`. One push for the upper location serves both.
+    // The connection listens at `a/b/c` and at `a/b/c/d`. One push for the upper location serves both listens.
     #expect(await watcher.drain() == ["d a/b/c {d:5,e:6}", "4 ok null"])
     #expect(try await database.get("a", as: .nobody).text == "{b:{c:{d:5,e:6},f:7},z:0}")
   }

@@ -1,4 +1,4 @@
-// Tests onDisconnect operations: when they run, which ones replace others, and that they run exactly once.
+// Tests onDisconnect operations: when they run, which operations replace earlier ones, and that they run exactly once.
 
 import Access
 import JSON
@@ -30,7 +30,7 @@ struct OnDisconnectTests {
     return node
   }
 
-  @Test("Operations run when the connection closes, and others receive their changes")
+  @Test("Operations run when the connection closes, and other clients receive their changes")
   func close() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database)

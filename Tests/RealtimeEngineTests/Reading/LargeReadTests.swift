@@ -309,7 +309,7 @@ struct LargeReadTests {
         #expect(clientValue == expected.window(query), "\(query): \(clientValue.text)")
       }
     }
-    // Sorting runs once if all listens wait together. A listen that arrives when the first ones resume causes
+    // Sorting runs once if all listens wait together. A listen that arrives when the first listens resume causes
     // another run, and late listens with wide windows cause up to two more.
     #expect(database.deferrals.sortedOrderCount <= 4, "\(database.deferrals.sortedOrderCount) times")
   }

@@ -150,7 +150,7 @@ struct ThrottlingTests {
     #expect(RealtimeOperation(.cancelOnDisconnect("a"), from: .call(.nobody) { _ in }).isThrottled)
   }
 
-  @Test("An operation that a batch skipped executes later, even if new ones arrive for every batch")
+  @Test("An operation that a batch skipped executes later, even if new operations arrive for every batch")
   func starvation() async throws {
     let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()

@@ -123,7 +123,9 @@ struct CompoundHashTests {
     #expect(merges.reduce(node) { $0.applying($1) } == changed)
   }
 
-  @Test("Applying range merges to one random value gives another, for random ranges", arguments: 0..<30)
+  @Test(
+    "Applying the range merges of two random values to the first gives the second, for random ranges",
+    arguments: 0..<30)
   func property(seed: Int) throws {
     var random = RandomNodes(seed: UInt64(seed))
     for _ in 0..<60 {

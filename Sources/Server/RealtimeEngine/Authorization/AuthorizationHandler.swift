@@ -194,7 +194,7 @@ struct AuthorizationHandler: BatchHandler {
 
   // MARK: Open listens
 
-  /// Maximum number of listens that a write or one step of the pass decides. Further ones wait for the next batch.
+  /// Maximum number of listens that a write or one step of the pass decides. Further listens wait for the next batch.
   static let maximumDecisions = 512
 
   /// Notices a new policy and expired callers. Called before the first operation of a batch.
@@ -288,7 +288,7 @@ struct AuthorizationHandler: BatchHandler {
 
   /// Decides about a listen, and ends it if it is denied.
   func decide(_ listen: OpenListen) throws {
-    // The count belongs to the current operation, and this decision does not. So the count is restored at the end.
+    // `decisionCount` counts the decisions about the current operation only, so it is restored after this decision.
     let count = batch.decisionCount
     batch.decisionCount = (0, 0)
     defer { batch.decisionCount = count }

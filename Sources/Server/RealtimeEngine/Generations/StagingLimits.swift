@@ -28,12 +28,12 @@ struct StagingLimits: Sendable {
   var minimumGapChanges = 32
   /// Maximum number of generation numbers that one commit assigns. The format allows 4,095.
   var maximumNumbersPerCommit: UInt64 = 4_095
-  /// Maximum steps of decisions about the writes of one batch: about 10 ms. Writes that need more are decided in the
-  /// background.
+  /// Maximum evaluation steps of the access policy for the writes of one batch: about 10 ms. Writes that need more are
+  /// decided in the background.
   var decisionSteps = 1_000_000
-  /// Minimum steps of each decision about a write, even after the batch has spent its maximum: about 20 µs.
+  /// Minimum evaluation steps for each write, even after the batch has spent its maximum: about 20 µs.
   var minimumDecisionSteps = 2_000
-  /// Maximum steps of a decision that a batch makes because background jobs could not make it: about 20 ms. It also
+  /// Maximum evaluation steps for a write that a batch decides because background jobs could not: about 20 ms. It also
   /// limits the check of a decision that was made in the background.
   var maximumDecisionSteps = 2_000_000
   /// Writes with more paths than this are decided in the background if they need a decision.

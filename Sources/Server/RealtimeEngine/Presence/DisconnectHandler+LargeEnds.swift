@@ -1,7 +1,7 @@
 // Ends sessions whose onDisconnect writes replace more rows than one commit can clear.
 //
 // Such an end takes several commits. The first stores the final values: it checks access and resolves server
-// values, so that both happen once even if the server stops in between. The next commits remove existing rows
+// values, so that these steps happen only once even if the server stops later. The next commits remove existing rows
 // in chunks. The last commit performs the writes, like the end of any other session.
 
 import Access

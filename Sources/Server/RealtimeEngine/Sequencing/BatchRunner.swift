@@ -167,8 +167,9 @@ struct BatchRunner: Sendable {
     }
   }
 
-  /// Runs the operations of a failed batch again: each half of several operations as a separate batch, and the end of a
-  /// session that exceeds the limit of a commit in several commits. Answers all others without a writer.
+  /// Runs the operations of a failed batch again. Several operations run as two separate batches, each with half of
+  /// them. A session's end that exceeds the limit of a commit runs in several commits. Any other single operation is
+  /// answered without a writer: a read succeeds, a write fails.
   private func runAgain(_ operations: [RealtimeOperation], after error: any Error) async -> [FanOutStep] {
     if operations.count > 1, !error.isUnavailable {
       // One operation may exceed the limit of a commit. Halving the batch isolates that operation.
@@ -222,7 +223,7 @@ struct BatchRunner: Sendable {
   /// Ends the sessions that an earlier process left in the rows, before any client connects.
   ///
   /// Up to 256 sessions share a commit. If that commit fails, each session gets a separate commit. A session
-  /// whose end cannot be written keeps its rows until the next start, and does not delay the others.
+  /// whose end cannot be written keeps its rows until the next start, and does not delay the other sessions.
   func endLeftoverSessions() async throws(RealtimeError) {
     guard rows.current != nil else { return }
     do {

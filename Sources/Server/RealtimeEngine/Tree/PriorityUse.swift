@@ -1,5 +1,5 @@
 // Tracks the locations whose children have, or had, priorities, so that a query knows whether a child of its location
-// may have one.
+// may have a priority.
 //
 // Most databases have no priorities. Where no child has one, the default order of queries, by priority,
 // equals the order by key. A query's window is then read from the tree's rows in key order.

@@ -77,7 +77,7 @@ struct RowWindowHandler: BatchHandler {
     return try batch.reads.keysByRows(query, at: path).flatMap { $0.count <= maximum ? $0 : nil }
   }
 
-  /// A child that is small enough to be read in the batch; nil for a large one.
+  /// Reads a child that is small enough to be read in the batch. Returns nil for a larger child.
   private func smallChild(_ key: ChildKey, at path: Path) throws -> Node? {
     do {
       return try tree.nodeIfSmall(at: path.child(key), staging)

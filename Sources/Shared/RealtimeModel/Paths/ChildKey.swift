@@ -34,7 +34,7 @@ public struct ChildKey: Sendable, Hashable, Comparable, CustomStringConvertible,
   }
 
   /// Wraps the key of a query bound from the wire. The names of the sentinels mean ``minimum`` and ``maximum``. Java
-  /// clients write the latter as `[MAX_KEY]`.
+  /// clients write ``maximum`` as `[MAX_KEY]`.
   public init(bound text: String) {
     switch text {
     case "[MIN_NAME]": self = .minimum
