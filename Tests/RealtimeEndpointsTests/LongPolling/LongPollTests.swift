@@ -1,5 +1,6 @@
-// Tests long polling over real sockets. The client sends segments of messages in the URLs of GET requests,
-// and the server answers with scripts that contain messages. Also tests how sessions end.
+// Tests long polling over real sockets. The client sends segments of messages in the URLs of GET requests (polls), and
+// the server answers with scripts that contain messages. The server holds a poll, which means that it delays the
+// answer, until there is a message. Also tests how sessions end.
 
 import Access
 import NIOCore

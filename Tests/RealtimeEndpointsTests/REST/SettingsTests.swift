@@ -153,7 +153,7 @@ struct SettingsTests {
   }
 
   @Test(
-    "Rulesets are stored by id; labelling one as stable replaces the rules, atomically and durably")
+    "Rulesets are stored by id; labelling a ruleset as stable replaces the rules, atomically and durably")
   func rulesets() async throws {
     try await RealtimeTestServer.run { server in
       func send(_ method: String, _ target: String, _ body: String? = nil) async throws -> (Int, JSONValue) {

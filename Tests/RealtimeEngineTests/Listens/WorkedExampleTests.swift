@@ -39,7 +39,7 @@ struct WorkedExampleTests {
     #expect(try await database.get("/", as: .nobody) == ["a": 1])
   }
 
-  @Test("A transaction with a stale hash receives the newer value before datastale")
+  @Test("A transaction with a stale hash receives the newer value before the error datastale")
   func staleHash() async throws {
     let (client, database) = try await client("shop/tea/stock", 41)
     await client.call { $0.listen("shop/tea/stock", hash: "", request: $1) }

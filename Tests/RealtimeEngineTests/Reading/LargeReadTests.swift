@@ -333,7 +333,7 @@ struct LargeReadTests {
     #expect(await reader.drain().first == "d big \(wide(300).text)")
   }
 
-  @Test("A background read stops with its connection and with the server")
+  @Test("A background read stops when its connection closes or the server shuts down")
   func abandoned() async throws {
     let store = try MemoryStore()
     let database = try await open(store)

@@ -39,7 +39,7 @@ struct KeyOrderTests {
   }
 
   @Test(
-    "A window in key order or priority order read from rows equals that of the complete location",
+    "A window read from rows, in key or priority order, equals the window computed from the complete location",
     arguments: 0..<40)
   func property(seed: Int) async throws {
     var generator = RandomNodes(seed: UInt64(seed) &+ 11_000)

@@ -125,7 +125,7 @@ struct WindowedListenTests {
     await database.shutdown()
   }
 
-  @Test("After its index is removed, a listen follows the complete location")
+  @Test("A filtered listen whose index is removed is updated from the complete location")
   func removedIndex() async throws {
     let database = try await open(MemoryStore())
     try await fill(database, 2_000)

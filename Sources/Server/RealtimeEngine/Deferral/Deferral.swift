@@ -15,7 +15,7 @@ enum Deferral: Error, Sendable {
   case hash(HashComparison)
   /// The access policy takes long to decide a write.
   case decision(WriteDecision)
-  /// The large values of a heavy write have to be staged first.
+  /// The large values of a heavy write have to be staged first: stored invisibly, in small commits.
   case staging(WriteStaging)
   /// The parts of an imported value that clients listen to have to be read.
   case importedValues(ImportedValueRead)

@@ -118,8 +118,8 @@ struct RealtimeOperation: Sendable {
   private(set) var stage = Stage.queued
   /// Results of the deferrals so far.
   var results = DeferralResults()
-  /// The validated write, or the reason for its rejection. Only heavy writes are validated before the
-  /// sequencer.
+  /// The validated write, or the reason for its rejection. Only heavy writes, whose ``weight`` exceeds the limit for
+  /// staging, are validated before the sequencer.
   private(set) var validated: Result<WriteRequest, RealtimeError>?
   /// Number of batches that had no time left for the operation.
   var timesSkipped = 0
