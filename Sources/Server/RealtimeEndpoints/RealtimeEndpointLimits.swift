@@ -50,7 +50,7 @@ package struct RealtimeEndpointLimits: Sendable {
 
   /// Maximum number of simultaneous long-polling sessions.
   package var longPollSessions = 10_000
-  /// How long a poll without messages is held. Clients poll again after 25 s.
+  /// How long the server delays the answer to a poll while it has no message. Clients poll again after 25 s.
   package var longPollHold = TimeAmount.seconds(20)
   /// Maximum bytes of one response to a poll, except for a single message that is larger.
   package var longPollBatchBytes = 1024 * 1024

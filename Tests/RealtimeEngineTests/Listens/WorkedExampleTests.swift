@@ -1,4 +1,5 @@
-// Tests the subtle behaviours of the protocol by the exact messages that a client receives.
+// Tests the subtle behaviours of the protocol by the exact messages that a client receives. A window is the children
+// that a query selects; a default listen has neither filter nor limit.
 
 import Access
 import OrderedStore

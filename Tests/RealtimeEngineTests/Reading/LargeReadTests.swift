@@ -1,5 +1,6 @@
-// Tests reads of large values, which a background job performs instead of a batch. A request still gets the value as of
-// its position in the order of operations, and no other connection waits for it.
+// Tests reads of large values and of wide windows (results of queries), which a background job performs instead of a
+// batch. A request still gets the value as of its position in the order of operations, and no other connection waits
+// for it.
 
 import Access
 import OrderedStore

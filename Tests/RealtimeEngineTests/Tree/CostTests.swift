@@ -21,8 +21,8 @@ struct CostTests {
       _ = try await filling.set(Path("a/p\(part)"), to: node, as: .nobody)
     }
     let database = try await RealtimeEngine(store: store, policy: OpenPolicy()).database("cost")
-    // Waits for the background work after opening, because it also reads rows: index builds and pending
-    // deletes.
+    // Waits for the background work after opening, because it also reads rows: it builds indexes and clears replaced
+    // rows.
     #expect(try await eventually { database.builder.completedRuns > 0 })
     await database.cleaner.stop()
     return (engine, database)

@@ -103,8 +103,8 @@ struct KeyOrderTests {
         _ = try await filling.update("list", changes, as: .nobody)
       }
       let database = try await reopen(store, "wide")
-      // Waits for the background work after opening, because it also reads rows: index builds and pending
-      // deletes.
+      // Waits for the background work after opening, because it also reads rows: it builds indexes and clears replaced
+      // rows.
       #expect(try await eventually { database.builder.completedRuns > 0 })
       await database.cleaner.stop()
       var cost: [Int] = []

@@ -35,7 +35,7 @@ package final class RealtimeConnection: Sendable {
   ///
   /// A second listen for the same path and tag replaces the first.
   /// - Parameters:
-  ///   - tag: the client's name for a filtered query; nil for a default listen.
+  ///   - tag: the client's name for a filtered query; nil for a listen without a filter.
   ///   - hash: the hash of the value that the client holds, or `""` if it holds none. If the hash matches, no
   ///     data is sent. nil to send the data unconditionally.
   ///   - compoundHash: hashes of ranges of the value that the client holds. The engine then sends only the

@@ -110,7 +110,7 @@ package final class RealtimeDatabase: Sendable {
     self.indexWaiters = indexWaiters
     self.released = released
     if rows.current != nil {
-      // An earlier process may have left pending deletes and unfinished index builds.
+      // An earlier process may have left replaced rows that are not cleared yet, and unfinished index builds.
       cleaner.wake()
       builder.wake()
     }
@@ -184,7 +184,7 @@ package final class RealtimeDatabase: Sendable {
 
   // MARK: Operations outside a connection
 
-  /// Reads a location, or the window of a query, once.
+  /// Reads a location, or the window of a query (the children that it selects), once.
   ///
   /// - Parameter deadline: the time limit; after it the read fails with
   ///   ``RealtimeModel/RealtimeError/timedOut``. nil for none.

@@ -214,8 +214,8 @@ struct WindowRead: DeferredWork {
   func start(_ job: DeferralJob) async -> Result<Node, RealtimeError> {
     guard job.isWanted else { return .failure(.abandoned) }
     do {
-      // Earlier batches may still be in flight. Without the barrier a read of durable rows would miss their
-      // writes.
+      // Earlier batches may still be in flight. The barrier waits until they are durable, because the read of durable
+      // rows would otherwise miss their writes.
       try await job.queue.barrier()
       let read = RealtimeOperation(.get(path, query), from: .call(caller) { _ in })
       guard case .value(let node) = try await job.runner.read(read) else {

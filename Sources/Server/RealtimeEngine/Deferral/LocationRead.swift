@@ -46,8 +46,8 @@ struct LocationRead: DeferredWork {
     let read = BackgroundRead(path)
     _ = read.reserve()
     executor.observers.add(read)
-    // Earlier batches may still be in flight. Without the barrier a snapshot of durable rows would miss their
-    // writes.
+    // Earlier batches may still be in flight. The barrier waits until they are durable, because the snapshot of durable
+    // rows would otherwise miss their writes.
     try await job.queue.barrier()
     let pinned = try job.runner.store.pinView()
     let reader = SubtreeReader(
@@ -106,7 +106,7 @@ extension RealtimeOperation {
 }
 
 extension QuerySpec {
-  /// Whether the window may hold so many children that finding it is expensive.
+  /// Whether the window (the children that the query selects) may hold so many children that finding it is expensive.
   var isWide: Bool { !showsAll && (limit.map { $0.count > 256 } ?? true) }
 }
 

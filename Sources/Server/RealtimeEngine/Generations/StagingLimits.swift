@@ -1,5 +1,6 @@
-// Defines the limits of one commit for operations that read, replace or write large subtrees. Each limit
-// bounds how long other operations wait.
+// Defines the limits of one commit for operations that read, replace or write large subtrees. Each limit bounds how
+// long other operations wait. A large value is staged: small commits store its rows invisibly as a generation (rows
+// under a separate prefix), and one commit installs it.
 
 /// The sizes of the steps in which large subtrees are read, written and removed.
 struct StagingLimits: Sendable {
@@ -13,8 +14,8 @@ struct StagingLimits: Sendable {
   /// Maximum time that one batch spends on reads and index builds. Further operations of this kind wait for the next
   /// batch, except for the operation that has been skipped most often.
   var batchQuantum = Duration.milliseconds(8)
-  /// Maximum number of children that a row window on a large location may have at its start, and of their
-  /// bytes of JSON. The executor reads all of them.
+  /// Maximum number of children of a window (a query's result) that is read from rows on a large location, and of
+  /// their bytes of JSON. They apply at the start of a listen, when the executor reads all these children.
   var maximumWindowChildren = 1_024
   var maximumWindowBytes = 1 << 20
   /// The largest value, in bytes of JSON, that an operation hashes or sorts on the executor.
@@ -38,9 +39,9 @@ struct StagingLimits: Sendable {
   var maximumDecisionSteps = 2_000_000
   /// Writes with more paths than this are decided in the background if they need a decision.
   var decidedPaths = 1_000
-  /// The weight in bytes above which writes are staged.
+  /// The weight (upper bound of the written bytes) above which writes are staged.
   var minimumStagedBytes = 512 << 10
-  /// The weight in bytes above which a single value gets a generation.
+  /// The weight above which a single value of a staged write gets a generation.
   var minimumGenerationBytes = 64 << 10
   /// Maximum number of rows that one staging commit writes or removes, and of their bytes.
   var stepRows = 512

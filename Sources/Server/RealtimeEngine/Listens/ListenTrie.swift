@@ -1,4 +1,5 @@
-// Stores listens by path, so that a write visits only the listens above and below it.
+// Stores listens by path in the fan-out stage (the task that sends pushes to clients), so that a write visits only the
+// listens above and below it.
 
 import RealtimeModel
 

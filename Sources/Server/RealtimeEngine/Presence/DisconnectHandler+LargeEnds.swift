@@ -51,8 +51,8 @@ extension DisconnectHandler {
       guard rows > staging.clearedRows || size > staging.clearedBytes, large.last?.contains(path) != true
       else { continue }
       large.append(path)
-      // Clearing each of these locations takes two generation numbers: one for its new generation, one for
-      // the pending delete of its rows.
+      // Clearing each of these locations takes two of the numbers that a commit can assign: one for the location's new,
+      // empty generation, and one for the record by which the cleaner later clears the old rows.
       guard large.count >= max(1, staging.maximumNumbersPerCommit / 2) else { continue }
       try batch.writes.apply(large.sorted().map { (path: $0, value: .empty) })
       return true

@@ -245,7 +245,8 @@ final class BatchExecution {
     steps.append(step)
   }
 
-  /// Adds the step of a write for the fan-out stage, and updates the row windows that the write changes.
+  /// Adds the step of a write for the fan-out stage, and updates the windows (results of queries) that are kept up to
+  /// date from rows.
   ///
   /// - Parameters:
   ///   - changes: in ascending order of paths, none inside another.

@@ -1,5 +1,5 @@
-// Writes the rows of a batch. It translates keys of the tree to the physical keys of generations (see
-// `SubtreeGenerations`), and marks batches that cleared rows.
+// Writes the rows of a batch. It translates keys of the tree to the physical keys of generations (subtrees whose rows
+// are stored under a separate prefix, see `SubtreeGenerations`), and marks batches that cleared rows.
 //
 // After a batch has executed, the store reads the rows that the batch cleared, and rejects the commit if that
 // read fails. The next batch may execute before the rejection is known. A batch that cleared rows therefore also
