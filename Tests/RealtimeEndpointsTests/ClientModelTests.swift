@@ -31,7 +31,7 @@ struct ClientModelTests {
     }
   }
 
-  /// One listen with a client that reads immediately, and one that reads rarely.
+  /// One listen of two clients: one reads immediately, the other reads rarely.
   private struct Listen {
     let path: Path
     let query: QuerySpec
@@ -94,7 +94,7 @@ struct ClientModelTests {
   }
 
   @Test(
-    "A slow client shows only existing states when a leaf gets a child that then moves next to the leaf"
+    "A slow client shows only states that existed while a leaf became an object and was replaced by a sibling"
   )
   func removedLeafWithNewChild() async throws {
     let engine = RealtimeEngine(store: try MemoryStore(), policy: OpenPolicy())

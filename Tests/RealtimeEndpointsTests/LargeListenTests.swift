@@ -85,8 +85,8 @@ struct LargeListenTests {
           #"{"r":3,"a":"q","b":{"p":"/a/other","h":""}}"#, #"{"r":4,"a":"q","b":{"p":"/b","h":""}}"#,
           #"{"r":5,"a":"q","b":{"p":"/b","q":\#(query),"t":2,"h":""}}"#,
         ], expect: (1...5).map { #"{"r":\#($0),"b":{"s":"ok","d":{}}}"# })
-      // The writer sends the large change, directly followed by changes for the listens that it ends and for
-      // others.
+      // The writer sends the large change. It is directly followed by changes for the listens that it ends and for
+      // other listens.
       let writer = try await RawSocket.open(server)
       try await writer.play(
         [
@@ -115,7 +115,7 @@ struct LargeListenTests {
     }
   }
 
-  @Test("the limit does not apply to long polling, and applies once the session has moved to a WebSocket")
+  @Test("long polling has no limit of frames; the limit applies once the session has moved to a WebSocket")
   func movedToSocket() async throws {
     try await RealtimeTestServer.run(limits: Self.limits) { server in
       try await Self.put(server, "big", Self.large)
@@ -149,7 +149,9 @@ struct LargeListenTests {
     }
   }
 
-  @Test("a listen that restarts while its earlier end is pending accepts pushes until that end cancels it")
+  @Test(
+    "a listen that restarts before the engine has confirmed its earlier end gets pushes until that confirmation"
+  )
   func restartedListen() {
     var listens = SessionListens()
     let (a, b) = (SessionListens.Name(path: "a", tag: nil), SessionListens.Name(path: "b", tag: nil))

@@ -69,7 +69,7 @@ struct LargePushTests {
   }
 
   @Test(
-    "outputs keep their order for any mix of sizes, and large ones are encoded off the loop")
+    "outputs keep their order for any mix of sizes, and large outputs are encoded off the event loop")
   func order() async throws {
     let loop = MultiThreadedEventLoopGroup.singleton.next()
     let group = LoopSinkGroup(loop)

@@ -166,7 +166,7 @@ struct OutboundQueueTests {
   }
 
   @Test(
-    "Outputs that are put back keep their order, and later pushes are coalesced with the last one of their tag"
+    "Outputs that are put back keep their order; a later push is coalesced with the last queued push of its tag"
   )
   func putBack() {
     var queue = OutboundQueue()

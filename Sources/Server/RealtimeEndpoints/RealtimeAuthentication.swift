@@ -63,7 +63,8 @@ package struct RealtimeAuthentication: Sendable {
     }
     if caller.hasExpiredClaims(at: RealtimeEndpoint.systemTime() / 1000) { throw .expiredToken }
     guard caller.role != nil, let override else { return caller }
-    // A reader that acts as a user could get rights that a reader does not have.
+    // A service account that may only read would get further rights by acting as a user. So only administrators may do
+    // that.
     guard caller.isAdministrator else { throw .permissionDenied }
     switch override {
     case .nobody:

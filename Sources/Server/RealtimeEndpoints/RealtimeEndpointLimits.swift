@@ -13,8 +13,8 @@ package struct RealtimeEndpointLimits: Sendable {
   package var messageBytes = 32 * 1024 * 1024
   /// The number of unanswered requests at which the server stops reading from the connection.
   package var outstandingRequests = 1024
-  /// The bytes of unanswered requests at which the server stops reading from the connection. One batch of the
-  /// engine holds as many bytes. The request that exceeds the limit is still accepted.
+  /// The bytes of unanswered requests at which the server stops reading from the connection. It equals the maximum
+  /// bytes of one batch of the engine. The request that exceeds the limit is still accepted.
   package var outstandingRequestBytes = 8 * 1024 * 1024
   /// The minimum size of a PUT body that is written while it arrives, in bytes. Only for callers that rules
   /// do not restrict, because rules need the complete value.
@@ -50,7 +50,7 @@ package struct RealtimeEndpointLimits: Sendable {
 
   /// Maximum number of simultaneous long-polling sessions.
   package var longPollSessions = 10_000
-  /// How long a poll without messages is held. Clients poll again after 25 s.
+  /// How long the server delays the answer to a poll while it has no message. Clients poll again after 25 s.
   package var longPollHold = TimeAmount.seconds(20)
   /// Maximum bytes of one response to a poll, except for a single message that is larger.
   package var longPollBatchBytes = 1024 * 1024

@@ -50,7 +50,7 @@ struct DatabaseSecretTests {
     }
   }
 
-  @Test("Parts and variants of a secret are rejected; the other verifier decides about other credentials")
+  @Test("Parts and variants of a secret are rejected; another verifier decides about all other credentials")
   func others() async throws {
     try await serve { server in
       for text in [
@@ -64,7 +64,7 @@ struct DatabaseSecretTests {
     }
   }
 
-  @Test("A secret is an administrator in its project only")
+  @Test("A secret gives the rights of an administrator only in its own project")
   func project() throws {
     let verifier = DatabaseSecrets([Self.secret], project: "demo", others: ExpiringTokens(now: { 0 }))
     let principal = try verifier.principal(of: Self.secret[...])

@@ -28,7 +28,9 @@ struct OpenListenAccessTests {
 
   private let ok = #""b":{"s":"ok","d":"#
 
-  @Test("A WebSocket receives ac when its credential expires, and c for listens that a new policy denies")
+  @Test(
+    "A WebSocket gets the message ac when its credential expires, and c for each listen that a new policy denies"
+  )
   func socket() async throws {
     try await serve { server in
       let database = try await server.engine.database("demo")
@@ -61,7 +63,7 @@ struct OpenListenAccessTests {
     }
   }
 
-  @Test("A long-polling session receives the same messages")
+  @Test("A long-polling session gets the same messages as a WebSocket at an expiry and after a new policy")
   func longPolling() async throws {
     try await serve { server in
       let database = try await server.engine.database("demo")
@@ -83,7 +85,9 @@ struct OpenListenAccessTests {
     }
   }
 
-  @Test("An event stream ends with auth_revoked at the expiry, and with cancel by a new policy")
+  @Test(
+    "An event stream ends with auth_revoked when its credential expires, and with cancel when a new policy denies it"
+  )
   func eventStreams() async throws {
     try await serve { server in
       let database = try await server.engine.database("demo")

@@ -1,5 +1,6 @@
-// Tests long polling over real sockets. The client sends segments of messages in the URLs of GET requests,
-// and the server answers with scripts that contain messages. Also tests how sessions end.
+// Tests long polling over real sockets. The client sends segments of messages in the URLs of GET requests (polls), and
+// the server answers with scripts that contain messages. The server holds a poll, which means that it delays the
+// answer, until there is a message. Also tests how sessions end.
 
 import Access
 import NIOCore
@@ -213,13 +214,14 @@ struct LongPollTests {
       #expect(refused.status == 503 && refused.body.contains("2 long-polling sessions"))
       _ = try await LongPollClient.get(server, "/.lp?disconn=t&id=\(other.id)&pw=\(other.password)")
       _ = try await client.send([Self.data(#"{"r":1,"a":"q","b":{"p":"/a","h":""}}"#)], awaiting: 1)
-      // The session that disconnected no longer counts.
+      // The session that disconnected no longer counts towards the limit of sessions.
       #expect(try await eventually { try await server.rest("GET", start).status == 200 })
       let text = String(repeating: "x", count: 60_000)
       for number in 0..<4 {
         #expect(try await server.rest("PUT", "/a.json?ns=demo", body: "\"\(text)\(number)\"").status == 200)
       }
-      // The server has ended the session whose queue exceeded the limit, and it no longer counts.
+      // The server has ended the session whose queue exceeded the limit. So that session no longer counts towards the
+      // limit of sessions.
       #expect(try await eventually { try await server.rest("GET", start).status == 200 })
       #expect(try await client.poll() == [.close(after: nil)])
     }

@@ -30,7 +30,9 @@ struct LongPollUpgradeTests {
     try await client.send(RawSocket.frame(1, Array(text.utf8)))
   }
 
-  @Test("messages keep their order both ways, even if those on the WebSocket arrive first", arguments: 1...6)
+  @Test(
+    "messages keep their order in both directions, even if those on the WebSocket arrive first",
+    arguments: 1...6)
   func order(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     var limits = RealtimeEndpointLimits.standard

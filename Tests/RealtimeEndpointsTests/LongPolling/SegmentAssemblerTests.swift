@@ -105,7 +105,9 @@ struct SegmentAssemblerTests {
     }
   }
 
-  @Test("segments that wait for earlier ones count with their memory overhead until they are assembled")
+  @Test(
+    "`heldBytes` includes the memory overhead of segments that wait for earlier segments, until they are assembled"
+  )
   func keptSegments() throws {
     var assembler = SegmentAssembler(maximumBytes: 1 << 20, window: 1024)
     for number in 1...1000 { _ = try assembler.receive(Segment(number: number, total: 1, text: "QUJD")) }

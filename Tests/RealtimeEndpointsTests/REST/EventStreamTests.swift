@@ -100,7 +100,7 @@ struct EventStreamTests {
     }
   }
 
-  @Test("streams of one location each receive changes in their requested format")
+  @Test("streams with different formats on the same location receive each change in their own format")
   func formats() async throws {
     try await RealtimeTestServer.run { server in
       let plain = try await Stream.open(server, "/a.json")

@@ -148,7 +148,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("print, shallow, callback and download shape the output")
+  @Test("the parameters print, shallow, callback and download change the form of the response")
   func output() async throws {
     try await play([
       .init("PUT", "/a.json?print=silent", #"{"x":{"y":1},"z":2}"#, is: 204, ""),

@@ -205,7 +205,7 @@ struct RaisedRealtimeLimitTests {
     } _: { port in
       let socket = try await open(port)
       let text = Self.text(maximumBytes)
-      // Writes a string of maximum size and another one at once. Together they exceed a socket's default limit.
+      // One request writes a string of maximum size and another string. Together they exceed a socket's default limit.
       try await socket.send(
         #"{"r":1,"a":"p","b":{"p":"/s","d":{"a":"\#(text)","b":"\#(Self.text(5_000_000))"}}}"#)
       #expect(try await socket.next() == #"{"r":1,"b":{"s":"ok","d":""}}"#)
@@ -222,7 +222,7 @@ struct RaisedRealtimeLimitTests {
     }
   }
 
-  @Test("a raised maximum time of a read applies")
+  @Test("a server with a raised time limit for reads accepts timeouts up to that limit")
   func readSeconds() async throws {
     let directory = directory()
     defer { try? FileManager.default.removeItem(atPath: directory) }

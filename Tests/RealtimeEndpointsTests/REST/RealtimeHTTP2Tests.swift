@@ -31,7 +31,7 @@ struct RealtimeHTTP2Tests {
   }
 
   @Test(
-    "the request bodies of a connection share a budget; requests beyond it are rejected, the others are served"
+    "the request bodies of a connection share a budget; a request beyond it is rejected, all others are served"
   )
   func bodyBudget() async throws {
     var limits = RealtimeEndpointLimits()

@@ -68,7 +68,9 @@ struct SettingsTests {
     #expect(error?.description.hasPrefix("1:2: ") == true, "\(String(describing: error))")
   }
 
-  @Test("Invalid rules get their positions and leave the previous rules in force; a dry run changes nothing")
+  @Test(
+    "Invalid rules are rejected with the positions of their errors; after that and a dry run the old rules hold"
+  )
   func badRules() async throws {
     try await RealtimeTestServer.run { server in
       let rules = "/.settings/rules.json"
@@ -109,7 +111,7 @@ struct SettingsTests {
     }
   }
 
-  @Test("Missing and unsupported resources are rejected by name")
+  @Test("Requests for missing or unsupported resources are rejected with the reason")
   func unknown() async throws {
     try await RealtimeTestServer.run { server in
       for (method, target, status, text) in [
@@ -151,7 +153,7 @@ struct SettingsTests {
   }
 
   @Test(
-    "Rulesets are stored by id; labelling one as stable replaces the rules, atomically and durably")
+    "Rulesets are stored by id; labelling a ruleset as stable replaces the rules, atomically and durably")
   func rulesets() async throws {
     try await RealtimeTestServer.run { server in
       func send(_ method: String, _ target: String, _ body: String? = nil) async throws -> (Int, JSONValue) {
@@ -209,7 +211,7 @@ struct SettingsTests {
   }
 
   @Test(
-    "Invalid rulesets, labels of missing ones, and unauthorized callers change nothing; the oldest rulesets are removed"
+    "Invalid rulesets, labels of missing rulesets and unauthorized callers change nothing; old rulesets are removed"
   )
   func badRulesets() async throws {
     try await RealtimeTestServer.run { server in
@@ -233,7 +235,7 @@ struct SettingsTests {
         #expect(answer.status == 401, "\(method) \(target): \(answer.body)")
       }
       #expect(try await server.engine.namespaces().isEmpty)
-      // The oldest rulesets are removed beyond the maximum number. Labelled ones remain.
+      // Beyond the maximum number the oldest rulesets are removed, except those with a label.
       let database = try await server.engine.database("demo")
       let rules = try RulesFile(Array(Self.text.utf8))
       let first = try await database.addRuleset(rules, as: .administrator)
@@ -290,7 +292,7 @@ struct SettingsTests {
       let database = try await server.engine.database("127")
       _ = try await database.set("wide", to: wide, as: .administrator)
       let tooBig = RealtimeError.writeTooBig.message
-      // Removed values count towards the write size like new ones.
+      // Values that a write removes count towards its size like values that it adds.
       #expect(try await server.rest("DELETE", "/wide.json?writeSizeLimit=tiny").status == 200)
       _ = try await database.set("wide", to: wide, as: .administrator)
       for (method, target, body) in [

@@ -70,7 +70,7 @@ struct UnreadRESTResponseTests {
     }
   }
 
-  @Test("only the client that reads nothing of its response is disconnected")
+  @Test("a client that reads nothing of its response is disconnected, and other clients are served")
   func deadline() async throws {
     var port = PortLimits()
     port.responseTimeout = .milliseconds(500)
@@ -157,7 +157,7 @@ struct UnreadRESTResponseTests {
   }
 
   @Test(
-    "a half-closed client is disconnected if it has no request, an incomplete one, or an open stream",
+    "a client that half-closes is disconnected if it has no request, an incomplete request, or an open stream",
     arguments: [
       ("", nil), ("GET /a.json HTTP/1.1\r\nHo", nil),
       ("PUT /a.json HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n7", nil),

@@ -71,7 +71,7 @@ struct LargeDecisionTests {
     }
   }
 
-  @Test("A regular expression decides texts of 2 MB")
+  @Test("A rule with a regular expression decides writes of strings of 2 MB")
   func text() async throws {
     try await RealtimeTestServer.run { server in
       try await setRules(
@@ -82,7 +82,7 @@ struct LargeDecisionTests {
     }
   }
 
-  @Test("A priority above many children is validated with them")
+  @Test("A write of a priority is checked by the validate rules of the location's 30,000 children")
   func priority() async throws {
     try await RealtimeTestServer.run { server in
       let children = (0..<30_000).map { #""k\#($0)":1"# }.joined(separator: ",")
@@ -95,7 +95,8 @@ struct LargeDecisionTests {
     }
   }
 
-  @Test("One of several concurrent writes succeeds if rules only allow the creation", arguments: 0..<4)
+  @Test(
+    "One of several concurrent writes succeeds if rules allow only the creation of a value", arguments: 0..<4)
   func creation(seed: Int) async throws {
     try await RealtimeTestServer.run(staging: .backgroundDecisions) { server in
       try await setRules(#"{"a":{"$k":{".write":"!data.parent().hasChildren()"}}}"#, server)
@@ -179,7 +180,7 @@ struct LargeDecisionTests {
   }
 
   @Test(
-    "A batch that decides a write itself gives up at a limit of work, and the client may retry the write",
+    "If a batch has to decide a write itself and the decision exceeds a work limit, the write is unavailable",
     arguments: [true, false])
   func lastDecision(isLastAttempt: Bool) async throws {
     let policy = try policy(#"{".write":true,"t":{".validate":"newData.val().matches(/^a+b?$/)"}}"#)
@@ -201,7 +202,9 @@ struct LargeDecisionTests {
     #expect(try await error("t", "abb")?.status == .permissionDenied)
   }
 
-  @Test("A decision is outdated if its check takes too long for a batch", arguments: [0, 2_000_000])
+  @Test(
+    "A batch discards a background decision if checking that it still holds takes too long",
+    arguments: [0, 2_000_000])
   func check(steps: Int) async throws {
     let policy = try policy(#"{"a":{".write":"root.child('n').val() == null"}}"#)
     var staging = StagingLimits.backgroundDecisions
@@ -246,7 +249,7 @@ struct LargeDecisionTests {
     #expect(decided.changedQuestions == nil)
   }
 
-  @Test("A slow canary is compared in the background and changes no verdict")
+  @Test("A canary ruleset that decides slowly is compared in the background and changes no verdict")
   func canary() async throws {
     let reports = Guarded<[String]>([])
     var staging = StagingLimits()
@@ -300,7 +303,7 @@ struct LargeDecisionTests {
     #expect(maximum <= 2 && finished == 50)
   }
 
-  @Test("A write that is decided twice counts once in the coverage")
+  @Test("The coverage report counts a write that is decided twice only once")
   func coverage() async throws {
     let rules = #"{"rules":{"a":{".write":"auth == null",".validate":"newData.val() > 0"}}}"#
     let policy = RealtimeRulesPolicy(try RealtimeRuleset(Array(rules.utf8)))

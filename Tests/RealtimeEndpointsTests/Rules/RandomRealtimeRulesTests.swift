@@ -1,6 +1,6 @@
 // Runs random programs of clients under random rules files, on all transports. In every second program the writes are
-// decided in the background. The naive evaluator of rules predicts the verdict of every request, and the values that
-// each client may receive.
+// decided in the background. The naive evaluator, a simple second implementation of rules, predicts the verdict of
+// every request, and the values that each client may receive.
 //
 // `make realtime-rules N=20000 SEED=7` runs more programs.
 

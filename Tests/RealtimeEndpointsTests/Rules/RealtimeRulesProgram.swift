@@ -1,4 +1,5 @@
-// One random program under random rules, and its model: complete trees and the naive evaluator.
+// One random program under random rules, and its model: complete trees, and the naive evaluator (a simple second
+// implementation of rules).
 //
 // Every written text is a unique marker. After each step all sessions receive their pending messages. A marker that a
 // session receives must lie at, above or below a location that the session may read in that state.

@@ -139,7 +139,7 @@ struct RulePlayer {
     let token = RuleCase.token(item.json["caller"])
     var results: [Bool] = []
     for key in ["t", "n"] {
-      // Each write is decided on the data of the case, without the other write.
+      // Restores the data of the case before each write, because the first write may have changed it.
       if writes || results.isEmpty { try await setData(of: item) }
       let operation: JSONObject = ["path": .string("\(key)/x"), "body": item.json["body"] ?? .int(1)]
       let answer =

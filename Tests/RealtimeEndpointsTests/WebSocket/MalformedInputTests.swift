@@ -287,7 +287,8 @@ struct MalformedInputTests {
     ("an invalid credential", #"{"r":1,"a":"auth","b":{"cred":"a.b"}}"#, #""s":"invalid_token""#),
   ]
 
-  @Test("every malformed request on a socket is answered by its number, and the socket stays open")
+  @Test(
+    "every malformed request on a socket gets an error with its request number, and the socket stays open")
   func messages() async throws {
     try await RealtimeTestServer.run { server in
       let bystander = try await Bystander(server)

@@ -1,5 +1,5 @@
-// Tests listeners that stop reading from their connection. When they read again they receive the latest
-// values, and meanwhile they block no other client.
+// Tests listeners that stop reading from their connection. When they read again they receive the latest values. They
+// never block another client.
 
 import Access
 import NIOCore

@@ -79,7 +79,7 @@ struct SocketBackPressureTests {
         socket, (1...count).map { #"{"r":\#($0),"a":"p","b":{"p":"/x/\#($0)","d":"\#(text)"}}"# })
       let isLimited = try await stopsGrowing(sent, below: count, server)
       #expect(isLimited, "the server read all \(count) MiB before it answered")
-      // Other connections are read and answered meanwhile.
+      // While the server does not read this connection, it reads and answers other connections.
       try await other.play([#"{"r":1,"a":"s","b":{}}"#], expect: [#"{"r":1,"b":{"s":"ok","d":""}}"#])
       gate.open()
       for number in 1...count {

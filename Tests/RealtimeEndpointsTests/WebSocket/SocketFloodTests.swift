@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Frames without content over WebSocket", .timeLimit(.minutes(5)))
 struct SocketFloodTests {
-  @Test("Each ping is answered, and other connections are served meanwhile")
+  @Test("Each ping of a long series is answered, and other connections are served at the same time")
   func pings() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)

@@ -84,7 +84,7 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("a write over the limit is rejected by its number, and the connection stays open")
+  @Test("a write over the size limit gets an error with its request number, and the connection stays open")
   func writeTooBig() async throws {
     var limits = RealtimeEndpointLimits()
     limits.messageBytes = 100_000
@@ -106,13 +106,14 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("a write over the limit is rejected by its number, even if the number follows the body")
+  @Test(
+    "a write over the size limit gets an error with its request number, even if the number follows the body")
   func writeTooBigNumberLast() async throws {
     var limits = RealtimeEndpointLimits()
     limits.messageBytes = 100_000
     try await RealtimeTestServer.run(limits: limits) { server in
       let socket = try await RawSocket.open(server)
-      // Other numbers are inside a string and inside the body, where they must not count.
+      // A string and the body contain other numbers, which must not be taken for the request number.
       let large = String(repeating: #"\"r\":7},\"t\":\"d\"}"#, count: 10_000)
       func send(_ text: String) async throws {
         let message = Array(text.utf8)
@@ -273,7 +274,7 @@ struct SocketTransportTests {
     }
   }
 
-  @Test("a listener that does not read is disconnected, and others continue")
+  @Test("a listener that does not read is disconnected, and other connections continue")
   func slowListener() async throws {
     var limits = RealtimeEndpointLimits()
     limits.data.queuedOutputBytes = 1_000_000

@@ -56,7 +56,8 @@ struct WireExampleTests {
     }
   }
 
-  @Test("9.3: a listen with a matching hash gets no data, and one with another hash gets the complete value")
+  @Test(
+    "9.3: a listen with a matching hash gets no data, and a listen with another hash gets the complete value")
   func resume() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)
@@ -91,7 +92,7 @@ struct WireExampleTests {
   }
 
   @Test(
-    "9.5: without an index a listen gets all children and a warning, then the window's changes; a read fails"
+    "9.5: without an index a listen gets all children and a warning, then only its window's changes; a get fails"
   )
   func noIndex() async throws {
     try await RealtimeTestServer.run { server in
@@ -260,7 +261,8 @@ struct WireExampleTests {
   }
 
   @Test(
-    "9.12: removing the last child removes emptied parents; a child replaces a leaf and keeps its priority")
+    "9.12: removing the last child removes emptied ancestors; a child written below a leaf keeps the leaf's priority"
+  )
   func pruning() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)

@@ -64,7 +64,7 @@ struct AccessFaultTests {
     await #expect(throws: RealtimeError.permissionDenied) { try await database.get("a", as: .nobody) }
   }
 
-  @Test("onDisconnect writes wait while no rules decide them")
+  @Test("The onDisconnect writes of an ended session wait while the database has no rules that decide them")
   func waitingOnDisconnect() async throws {
     let store = try MemoryStore()
     let first = RealtimeEngine(store: store, policy: OpenPolicy())

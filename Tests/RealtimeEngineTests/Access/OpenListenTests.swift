@@ -47,7 +47,8 @@ struct OpenListenTests {
     await database.shutdown()
   }
 
-  @Test("An idle database ends denied listens without a write, even before it has rows")
+  @Test(
+    "A new policy ends the listens that it denies even if no write follows, also in a database without rows")
   func idle() async throws {
     let database = try await open(OpenPolicy())
     let client = Client(database)
@@ -95,7 +96,7 @@ struct OpenListenTests {
     await database.shutdown()
   }
 
-  @Test("A decision that read the time is made again before each push")
+  @Test("If the policy has read the time, it decides a listen again before each push")
   func time() async throws {
     let clock = clock
     let policy = ClosurePolicy { _, operation, view in
@@ -121,7 +122,7 @@ struct OpenListenTests {
     await client.call { $0.authenticate(user("u1", expiring: 1_700_000_010), request: $1) }
     await client.call { $0.listen("u1", hash: "", request: $1) }
     await client.call { $0.onDisconnectSet("u1/gone", to: true, request: $1) }
-    // Later credentials replace the earlier expiry.
+    // The client authenticates again with credentials that expire later, so the earlier expiry no longer applies.
     await client.call { $0.authenticate(user("u1", expiring: 1_700_000_020), request: $1) }
     clock.withLock { $0 = 1_700_000_015_000 }
     _ = try await database.set("u1/a", to: 1, as: .administrator)
@@ -161,7 +162,7 @@ struct OpenListenTests {
     await database.shutdown()
   }
 
-  @Test("After a failed commit open listens are decided again")
+  @Test("After a failed commit the policy decides open listens again")
   func failedCommit() async throws {
     let policy = ClosurePolicy.when { _, operation, view in
       guard case .listen = operation else { return true }

@@ -58,7 +58,8 @@ struct PolicySwapTests {
     }
     while collector.responses.withLock({ $0 }) < Self.listenCount { await Task.yield() }
     let lastBefore = Guarded<Int64>(.max)
-    // All writers take their values from one counter. Values above its count at the time of the new policy are later.
+    // All writers take their values from one counter. So a value above the counter's state at the time of the new
+    // policy was written after it.
     let counter = Guarded<Int64>(0)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for writer in 0..<4 {
@@ -97,7 +98,8 @@ struct PolicySwapTests {
     await database.shutdown()
   }
 
-  @Test("A batch decides only the listens that its writes match, and a bounded number in the background")
+  @Test(
+    "A write waits only for decisions about listens that it matches, and each batch makes a bounded number")
   func bounded() async throws {
     let slot = PolicySlot<RealtimeAccess>(OpenPolicy())
     var staging = StagingLimits()

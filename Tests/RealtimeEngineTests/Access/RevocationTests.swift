@@ -41,14 +41,16 @@ struct RevocationTests {
     engine.revoke { $0.user?.id == "u1" }
     await revoked.call { $0.get("u1", request: $1) }
     #expect(await revoked.drain() == ["5 permission_denied"])
-    // The write was registered with valid credentials, but is decided when it is performed.
+    // The caller was valid at the registration of the write, but is revoked when the policy decides the performed
+    // write.
     revoked.connection.close()
     let reader = Client(database, as: .administrator)
     #expect(await reader.call { $0.get("u1", request: $1) }.text == "ok {a:2}")
     await engine.shutdown()
   }
 
-  @Test("The onDisconnect writes of revoked callers are decided for nobody; others are performed")
+  @Test(
+    "The policy decides a revoked caller's onDisconnect writes as those of nobody; others keep their rights")
   func onDisconnect() async throws {
     let engine = try RealtimeEngine(store: MemoryStore(), policy: OwnPathPolicy())
     let database = try await engine.database("presence")

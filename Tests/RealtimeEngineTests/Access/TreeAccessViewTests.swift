@@ -31,7 +31,9 @@ struct TreeAccessViewTests {
     }
   }
 
-  @Test("The state before and after a random write equals the values in memory", arguments: 0..<24)
+  @Test(
+    "A view shows the states before and after a random write exactly as values in memory have them",
+    arguments: 0..<24)
   func property(seed: Int) async throws {
     var generator = RandomNodes(seed: UInt64(seed))
     let database = try await RealtimeEngine(
@@ -136,7 +138,7 @@ struct TreeAccessViewTests {
     do { return try body() } catch is DecisionInterrupted { return nil }
   }
 
-  @Test("A view with a small work limit does not scan around every change")
+  @Test("A small work limit interrupts a decision before the view has scanned rows around every change")
   func work() async throws {
     let changes = (0..<500).map { (path: child("k\($0)"), value: Node.empty) }
     let added = changes + [(path: child("z"), value: .leaf(.int(1)))]
@@ -157,7 +159,7 @@ struct TreeAccessViewTests {
     }
   }
 
-  @Test("The priority above many changes is derived once for each write")
+  @Test("A view derives the priority of a location above many changes only once for each write")
   func priorityCost() async throws {
     let count = 500
     // All old children are removed before the new one is written, so that the priority is lost.
@@ -176,7 +178,8 @@ struct TreeAccessViewTests {
     #expect(often == once)
   }
 
-  @Test("Pages of keys among many changes read each old key a few times")
+  @Test(
+    "Reading the keys of a location with many changes page by page reads each stored key only a few times")
   func pageCost() async throws {
     let count = 2_000
     let changes = (0..<count).map { index -> (path: Path, value: Node) in

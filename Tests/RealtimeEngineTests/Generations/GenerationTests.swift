@@ -51,7 +51,7 @@ struct GenerationTests {
     #expect(try await rowCounts(store, "large")["t"] == 1)
   }
 
-  @Test("A write to a location whose old rows await clearing persists")
+  @Test("A write to a location persists even if the cleaner still has to clear the location's old rows")
   func writeOverPendingDelete() async throws {
     let store = try MemoryStore()
     let database = try await open(store, .tiny)

@@ -25,7 +25,9 @@ struct ImportCommitTests {
     ).database("flights")
   }
 
-  @Test("An import accepts the maximum number of commits in flight, and finishes after all are durable")
+  @Test(
+    "An import continues while fewer than the maximum commits are in flight, and finishes once all are durable"
+  )
   func commitsInFlight() async throws {
     let gated = GatedEngine()
     let database = try await open(try EngineStore(gated, StoreOptions()))

@@ -81,7 +81,8 @@ struct StreamingTests {
     }
   }
 
-  @Test("If an import as first write is abandoned, clearing its rows does not clear the next import")
+  @Test(
+    "If a database's first write is an abandoned import, clearing its rows keeps the rows of the next import")
   func abandoned() async throws {
     let engine = RealtimeEngine(
       store: try MemoryStore(), policy: OpenPolicy(), limits: .standard, cacheBytes: 1 << 20,
@@ -118,7 +119,7 @@ struct StreamingTests {
     await watcher.call { $0.get("none", request: $1) }
     await above.call { $0.get("none", request: $1) }
     #expect(await above.drain() == ["d a/b {c:{d:5,e:6},f:7}", "2 ok null"])
-    // The connection listens at `a/b/c` and at `a/b/c/d`. One push for the upper location serves both.
+    // The connection listens at `a/b/c` and at `a/b/c/d`. One push for the upper location serves both listens.
     #expect(await watcher.drain() == ["d a/b/c {d:5,e:6}", "4 ok null"])
     #expect(try await database.get("a", as: .nobody).text == "{b:{c:{d:5,e:6},f:7},z:0}")
   }
@@ -170,7 +171,8 @@ struct StreamingTests {
     #expect(try await database.get("data/k299", as: .nobody) == 299)
   }
 
-  @Test("Without deferral an import also finds the listens with too large values before it notifies any")
+  @Test(
+    "An import that a batch cannot defer also finds the listens with too large values before it notifies any")
   func notDeferred() async throws {
     var limits = RealtimeLimits()
     limits.responseBytes = 300

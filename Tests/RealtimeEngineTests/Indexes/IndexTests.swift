@@ -100,7 +100,8 @@ struct IndexTests {
     await engine.shutdown()
   }
 
-  @Test("A removal clears the index rows of emptied ancestors, also with priorities")
+  @Test(
+    "A removal clears the index rows of ancestors that it empties, even if these ancestors have priorities")
   func priorities() async throws {
     let store = try MemoryStore()
     let database = try await RealtimeEngine(store: store, policy: OpenPolicy(), cacheBytes: 0)
@@ -186,7 +187,7 @@ struct IndexTests {
   }
 
   @Test(
-    "After random writes, imports and rule changes the index rows equal the expected ones",
+    "After random writes, imports and rule changes the index rows equal those computed from the model",
     arguments: 0..<12)
   func property(seed: Int) async throws {
     let store = try MemoryStore()
@@ -206,7 +207,7 @@ struct IndexTests {
     await engine.shutdown()
   }
 
-  @Test("Large values are indexed in the background, also when they are removed")
+  @Test("The index rows of a large value are written, and cleared after its removal, in the background")
   func large() async throws {
     let store = try MemoryStore()
     let database = try await RealtimeEngine(store: store, policy: OpenPolicy()).database("large")

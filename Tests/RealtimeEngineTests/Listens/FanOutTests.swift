@@ -1,5 +1,5 @@
 // Tests how the fan-out delivers pushes. It encodes a push once for all listeners, delivers to a group of connections
-// in one call, and visits only the listeners of affected locations.
+// in one call, and visits only the listeners of affected locations. A default listen has neither filter nor limit.
 
 import Access
 import Locking

@@ -45,8 +45,8 @@ struct ReplayTests {
       try await program.check()
     }
     try await program.checkReads(20)
-    // Continues from the store's rows alone, like after a crash: the cache is empty, and the old sessions and
-    // pending deletes are still stored.
+    // Continues from the store's rows alone, like after a crash: the cache is empty, and the store still has the old
+    // sessions and the replaced rows that were not cleared yet.
     await program.database.shutdown()
     let reopened = RealtimeEngine(
       store: store, policy: OpenPolicy(), staging: seed % 4 == 1 ? .tiny : .standard)

@@ -93,7 +93,7 @@ struct ShadowingTests {
         stage.end(index)
         listens[index] = []
       case 1:
-        // A filtered query under the same name replaces the default listen. Then the listen ends or becomes
+        // A filtered query under the same name replaces the default listen. Then this listen ends, or becomes
         // the default one again.
         stage.start(location, index, filtered)
         if random.below(2) == 0 {
@@ -142,7 +142,7 @@ struct ShadowingTests {
   }
 
   @Test(
-    "Starting and ending a listen above 10,000 others does not visit them; a write visits only affected ones"
+    "Starting and ending a listen above 10,000 listens visits none of them; a write visits only affected listens"
   )
   func startAndStopCost() {
     let stage = Stage(1)

@@ -1,4 +1,5 @@
-// Tests the subtle behaviours of the protocol by the exact messages that a client receives.
+// Tests the subtle behaviours of the protocol by the exact messages that a client receives. A window is the children
+// that a query selects; a default listen has neither filter nor limit.
 
 import Access
 import OrderedStore
@@ -39,7 +40,7 @@ struct WorkedExampleTests {
     #expect(try await database.get("/", as: .nobody) == ["a": 1])
   }
 
-  @Test("A transaction with a stale hash receives the newer value before datastale")
+  @Test("A transaction with a stale hash receives the newer value before the error datastale")
   func staleHash() async throws {
     let (client, database) = try await client("shop/tea/stock", 41)
     await client.call { $0.listen("shop/tea/stock", hash: "", request: $1) }
@@ -81,7 +82,9 @@ struct WorkedExampleTests {
       await client.drain() == ["d shop/tea/stock 40", "d shop/tea {name:'tea',stock:40}", "2 ok"])
   }
 
-  @Test("A listen with a compound hash receives the ranges that differ, one without it the complete value")
+  @Test(
+    "A listen with a compound hash receives the ranges that differ; any other listen receives the complete value"
+  )
   func rangeMerge() async throws {
     let (client, _) = try await client("doc", ["a": ["x": 1], "b": "r", "c": true])
     let compound = try CompoundHash(
@@ -97,7 +100,7 @@ struct WorkedExampleTests {
     #expect(await client.drain() == ["rm doc (a/x b] null", "4 ok"])
   }
 
-  @Test("A listen with the hash of a value that was removed meanwhile receives null before its response")
+  @Test("A listen with the hash of a value that no longer exists receives null before its response")
   func resumeAfterRemoval() async throws {
     let client = Client(try await open())
     await client.call { $0.listen("gone", hash: "Wd9WHAEgYdDgRxO+qsMzasWv2DE=", request: $1) }
@@ -252,7 +255,9 @@ struct WorkedExampleTests {
     #expect(node.child("d").priority == .number(Double(time)))
   }
 
-  @Test("Removing the last child removes emptied parents; a child replaces a leaf and keeps its priority")
+  @Test(
+    "Removing the last child removes emptied ancestors; writing a child below a leaf keeps the leaf's priority"
+  )
   func pruning() async throws {
     let (client, database) = try await client("cart/u7/qty", 1)
     await client.call { $0.listen("cart", hash: "", request: $1) }

@@ -1,4 +1,4 @@
-// Tests which onDisconnect operations are performed if they are permitted one by one and denied together.
+// Tests which onDisconnect operations are performed if the policy permits each of them alone and denies them together.
 
 import Access
 import Locking
@@ -18,7 +18,9 @@ struct JointDecisionTests {
     return node
   }
 
-  @Test("Hundreds of operations are performed although others of their session break a rule together")
+  @Test(
+    "Hundreds of operations are performed although other operations of the session break a rule in combination"
+  )
   func many() async throws {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: PairPolicy()).database("presence")
     let phone = Client(database, as: .user("u1"))

@@ -1,4 +1,4 @@
-// Tests onDisconnect operations: when they run, which ones replace others, and that they run exactly once.
+// Tests onDisconnect operations: when they run, which operations replace earlier ones, and that they run exactly once.
 
 import Access
 import JSON
@@ -30,7 +30,7 @@ struct OnDisconnectTests {
     return node
   }
 
-  @Test("Operations run when the connection closes, and others receive their changes")
+  @Test("Operations run when the connection closes, and other clients receive their changes")
   func close() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database)
@@ -45,7 +45,7 @@ struct OnDisconnectTests {
     #expect(await watcher.drain() == ["d state/u1/on false", "2 ok null"])
   }
 
-  @Test("All operations of a session are one write")
+  @Test("All operations of a session are performed as one write")
   func atomic() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database)
@@ -108,7 +108,7 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{a:{-b:2},b:{2:2}}")
   }
 
-  @Test("Cancelling a path inside a registered value keeps the siblings along the path registered")
+  @Test("Cancelling a path inside a registered value keeps all other parts of the value registered")
   func cancelBelow() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database)
@@ -135,7 +135,8 @@ struct OnDisconnectTests {
         == "{deep:{a:{b:{x:1,y:2},c:2},d:1,e:2},gone:{a:1,b:2},leaf:5,st:{at:1,on:true,other:1}}")
   }
 
-  @Test("After a cancel below a registered value, each remaining sibling counts towards the limit")
+  @Test(
+    "After a cancel inside a registered value, each part that remains registered counts towards the limit")
   func cancelBelowCounts() async throws {
     var limits = RealtimeLimits.standard
     limits.onDisconnectsPerConnection = 3
@@ -154,7 +155,9 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{c:1}")
   }
 
-  @Test("A later operation below a registered value replaces that part before a cancel splits it")
+  @Test(
+    "A cancel splits the part that a later operation has registered, not the part that this operation replaced"
+  )
   func cancelBelowOthers() async throws {
     var limits = RealtimeLimits.standard
     limits.onDisconnectsPerConnection = 3
@@ -170,7 +173,7 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{a:{b:{y:2},c:1}}")
   }
 
-  @Test("If a session without requests is replaced, it ends and ignores later requests")
+  @Test("A session that is taken over before its first request ends, and its later requests are ignored")
   func takeOverUnused() async throws {
     let database = try await open(MemoryStore())
     let (old, new) = (Client(database), Client(database))
@@ -269,7 +272,7 @@ struct OnDisconnectTests {
   }
 
   @Test(
-    "The values of a registered update are decided together, as at its registration",
+    "At the disconnect the policy decides the values of a registered update together, as at its registration",
     arguments: [false, true])
   func updateDecidedTogether(crashes: Bool) async throws {
     let store = try MemoryStore()
@@ -296,7 +299,7 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{free:1,seats:{y:1}}")
   }
 
-  @Test("The parts of a value that remain after a cancel are one operation")
+  @Test("The policy decides the parts of a value that remain after a cancel as one operation")
   func cancelledPart() async throws {
     let database = try await open(MemoryStore(), SharedFactsPolicy())
     let phone = Client(database, as: .user("u1"))
@@ -307,7 +310,9 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{closed:true}")
   }
 
-  @Test("After a cancel of a sibling, the operations below a registered value are decided separately")
+  @Test(
+    "Later operations inside a registered value stay separate decisions after a cancel elsewhere in the value"
+  )
   func cancelBesideOthers() async throws {
     let database = try await open(MemoryStore(), SharedFactsPolicy())
     let phone = Client(database, as: .user("u1"))

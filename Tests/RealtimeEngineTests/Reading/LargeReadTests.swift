@@ -1,5 +1,6 @@
-// Tests reads of large values, which a background job performs instead of a batch. A request still gets the value as of
-// its position in the order of operations, and no other connection waits for it.
+// Tests reads of large values and of wide windows (results of queries), which a background job performs instead of a
+// batch. A request still gets the value as of its position in the order of operations, and no other connection waits
+// for it.
 
 import Access
 import OrderedStore
@@ -216,7 +217,9 @@ struct LargeReadTests {
     #expect(try await !isDeferred(listen(.priority, 3, "other", tag: 4)))
   }
 
-  @Test("A filtered listen's hash is compared only if a background read prepared it or it is cached")
+  @Test(
+    "The hash of a large filtered value is compared only if it is cached or a background read has computed it"
+  )
   func comparedInBackground() {
     let text = String(repeating: "x", count: 8_000)
     let held = Node.object((0..<300).map { (ChildKey("k\(1_000 + $0)"), Node.leaf(.string("\($0)" + text))) })
@@ -307,7 +310,7 @@ struct LargeReadTests {
         #expect(clientValue == expected.window(query), "\(query): \(clientValue.text)")
       }
     }
-    // Sorting runs once if all listens wait together. A listen that arrives when the first ones resume causes
+    // Sorting runs once if all listens wait together. A listen that arrives when the first listens resume causes
     // another run, and late listens with wide windows cause up to two more.
     #expect(database.deferrals.sortedOrderCount <= 4, "\(database.deferrals.sortedOrderCount) times")
   }
@@ -331,7 +334,7 @@ struct LargeReadTests {
     #expect(await reader.drain().first == "d big \(wide(300).text)")
   }
 
-  @Test("A background read stops with its connection and with the server")
+  @Test("A background read stops when its connection closes or the server shuts down")
   func abandoned() async throws {
     let store = try MemoryStore()
     let database = try await open(store)

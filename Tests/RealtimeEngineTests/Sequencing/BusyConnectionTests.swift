@@ -37,7 +37,7 @@ struct BusyConnectionTests {
   }
 
   @Test(
-    "If a connection with many listens queues caller changes, a write of another connection waits for one")
+    "A write waits for at most one of the caller changes that a connection with many listens has queued")
   func reauthorization() async throws {
     let (engine, policy) = (GatedEngine(), RecordingPolicy())
     let store = try EngineStore(engine, StoreOptions())

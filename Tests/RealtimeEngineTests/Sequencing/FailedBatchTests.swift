@@ -27,7 +27,7 @@ struct FailedBatchTests {
     #expect(await administrator.set("huge", .empty).text == "write_too_big")
   }
 
-  @Test("A caller change in a rejected batch still ends denied listens")
+  @Test("When a rejected batch runs again, its change of a caller still ends the denied listens")
   func authenticate() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database, as: user)
@@ -62,7 +62,8 @@ struct FailedBatchTests {
     #expect(await old.drain() == ["ended"])
   }
 
-  @Test("An onDisconnect write registered in a rejected batch runs as its caller after a restart")
+  @Test(
+    "After a restart an onDisconnect write from a rejected batch is performed with the rights of its caller")
   func onDisconnect() async throws {
     let store = try MemoryStore()
     let database = try await open(store)

@@ -45,7 +45,7 @@ struct PipelineTests {
   }
 
   @Test(
-    "A batch executes while the previous one syncs; both are published in order once they are durable")
+    "A batch executes while the previous batch syncs; their results are published in order once durable")
   func order() async throws {
     let database = try await open()
     let (a, b) = (Client(database), Client(database))

@@ -57,7 +57,8 @@ struct ThrottlingTests {
     return batch
   }
 
-  @Test("A read of a wide window is deferred, a narrow one is executed, and other connections continue")
+  @Test(
+    "A read of a wide window is deferred, a read of a narrow window executes, and other connections continue")
   func wideWindows() async throws {
     let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()
@@ -107,7 +108,7 @@ struct ThrottlingTests {
     #expect(node == 7)
   }
 
-  @Test("Clearing index rows stops at the time limit of its batch, and continues in the next one")
+  @Test("Clearing index rows stops at the time limit of its batch, and continues in the next batch")
   func indexClearing() async throws {
     let rows = try await MemoryStore().database(named: "clearing", history: .activeReadersOnly)
     var staging = StagingLimits()
@@ -150,7 +151,7 @@ struct ThrottlingTests {
     #expect(RealtimeOperation(.cancelOnDisconnect("a"), from: .call(.nobody) { _ in }).isThrottled)
   }
 
-  @Test("An operation that a batch skipped executes later, even if new ones arrive for every batch")
+  @Test("An operation that a batch skipped executes later, even if new operations arrive for every batch")
   func starvation() async throws {
     let rows = try await MemoryStore().database(named: "turns", history: .activeReadersOnly)
     var staging = StagingLimits()

@@ -26,7 +26,7 @@ extension StagingLimits {
     return limits
   }
 
-  /// In addition, every written object is staged as a generation, one row at a time.
+  /// In addition to the limits of `tinyReads`: every written object is staged as a generation, one row at a time.
   static var tiny: StagingLimits {
     var limits = StagingLimits.tinyReads
     (limits.clearedRows, limits.cleanedRows) = (1, 1)

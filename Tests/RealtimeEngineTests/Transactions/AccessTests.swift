@@ -1,4 +1,4 @@
-// Tests that access is decided for every kind of operation, on the state that the operation sees.
+// Tests that the access policy decides every kind of operation, on the state that the operation sees.
 
 import Access
 import OrderedStore

@@ -44,7 +44,7 @@ struct ServerValueTests {
   }
 
   @Test(
-    "Writes without a connection and updates of several paths resolve server values; responses contain them"
+    "Writes outside connections and multi-path updates resolve server values; a set returns the resolved value"
   )
   func outside() async throws {
     let database = try await open()

@@ -33,7 +33,7 @@ struct RealtimeRowTests {
   }
 
   @Test(
-    "The siblings along a path are counted in the encoded bytes, without decoding them",
+    "The decoder counts the children next to a path in the encoded bytes without decoding them",
     arguments: 0..<100)
   func siblingCounts(seed: Int) throws {
     var generator = RandomNodes(seed: UInt64(seed))
@@ -87,7 +87,8 @@ struct RealtimeRowTests {
   }
 
   @Test(
-    "The rows of one onDisconnect request are one operation; each row of earlier versions is a separate one")
+    "The rows of one onDisconnect request are one operation; each row of an earlier version is its own operation"
+  )
   func registrations() async throws {
     let store = try MemoryStore()
     let database = try await store.database(named: "registered", history: .activeReadersOnly)

@@ -21,8 +21,8 @@ struct CostTests {
       _ = try await filling.set(Path("a/p\(part)"), to: node, as: .nobody)
     }
     let database = try await RealtimeEngine(store: store, policy: OpenPolicy()).database("cost")
-    // Waits for the background work after opening, because it also reads rows: index builds and pending
-    // deletes.
+    // Waits for the background work after opening, because it also reads rows: it builds indexes and clears replaced
+    // rows.
     #expect(try await eventually { database.builder.completedRuns > 0 })
     await database.cleaner.stop()
     return (engine, database)
@@ -54,7 +54,7 @@ struct CostTests {
     #expect(costs[0].allSatisfy { $0 <= 24 }, "\(costs[0])")
   }
 
-  @Test("An increment of a large object, which starts at zero, does not read the object")
+  @Test("An increment that replaces a large object (it counts from zero) does not read the object")
   func increment() async throws {
     let (engine, database) = try await open(4_000)
     let increment = Node.leaf(.deferred(.increment(.int(2))))

@@ -39,7 +39,7 @@ struct KeyOrderTests {
   }
 
   @Test(
-    "A window in key order or priority order read from rows equals that of the complete location",
+    "A window read from rows, in key or priority order, equals the window computed from the complete location",
     arguments: 0..<40)
   func property(seed: Int) async throws {
     var generator = RandomNodes(seed: UInt64(seed) &+ 11_000)
@@ -103,8 +103,8 @@ struct KeyOrderTests {
         _ = try await filling.update("list", changes, as: .nobody)
       }
       let database = try await reopen(store, "wide")
-      // Waits for the background work after opening, because it also reads rows: index builds and pending
-      // deletes.
+      // Waits for the background work after opening, because it also reads rows: it builds indexes and clears replaced
+      // rows.
       #expect(try await eventually { database.builder.completedRuns > 0 })
       await database.cleaner.stop()
       var cost: [Int] = []

@@ -195,7 +195,7 @@ struct LimitBoundTests {
     #expect(error == .writeTooBig)
     #expect(await client.response(to: third).text == "ok")
     #expect(try await database.get("/", as: .nobody).text == "{a:1,b:1}")
-    // A single value of this size is accepted, because it is staged in several commits.
+    // A single value of this size is accepted, because the engine stores it in several commits before it is visible.
     #expect(await client.set(HugeSubtree.path, HugeSubtree.leaves(3_000)).text == "ok")
     #expect(await client.call { $0.get(HugeSubtree.path.child("l7"), request: $1) }.text == "ok 7")
   }

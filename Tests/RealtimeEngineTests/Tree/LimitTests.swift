@@ -56,7 +56,8 @@ struct RealtimeLimitTests {
     #expect(try await database.get("big", as: .nobody) == .leaf(.string(text)))
   }
 
-  @Test("A write above its limit is write_too_big, a read above its limit too_big; the next request succeeds")
+  @Test(
+    "A write above its limit fails with write_too_big, a read with too_big, and the next request succeeds")
   func sizes() async throws {
     var limits = RealtimeLimits()
     limits.socketWriteBytes = 2_000
@@ -143,7 +144,7 @@ struct RealtimeLimitTests {
       Issue.record("a write above the store's limit was accepted")
     } catch { #expect((error as? RealtimeError)?.status == .writeTooBig) }
     #expect(await client.call { $0.get("/", request: $1) }.text == "ok {a:1,b:2}")
-    // Written as one value, the same data is accepted, because it is staged in several commits.
+    // Written as one value, the same data is accepted: the engine stores it in several commits before it is visible.
     _ = try await database.set("huge", to: .object(huge.map { ($0.0.keys[0], $0.1) }), as: .nobody)
     #expect(try await database.getShallow("huge", as: .nobody) == .children(huge.map { $0.0.keys[0] }))
   }

@@ -125,7 +125,7 @@ struct WindowedListenTests {
     await database.shutdown()
   }
 
-  @Test("After its index is removed, a listen follows the complete location")
+  @Test("A filtered listen whose index is removed is updated from the complete location")
   func removedIndex() async throws {
     let database = try await open(MemoryStore())
     try await fill(database, 2_000)
@@ -177,7 +177,8 @@ struct WindowedListenTests {
     #expect(database.runner.executor.windows.isEmpty)
   }
 
-  @Test("A window that lacks children receives them, even if another listen starts meanwhile")
+  @Test(
+    "A window that lacks children after its index was removed receives them, even if another listen starts")
   func missingChildren() async throws {
     let database = try await open(MemoryStore())
     try await fill(database, 2_000)
@@ -269,7 +270,7 @@ struct WindowedListenTests {
       try await program.step()
       if !database.runner.executor.windows.isEmpty { windowed += 1 }
     }
-    // Checks that the program really used windows. A long run skips this, since some programs hardly use any.
+    // Checks that the program really used windows. A long run skips this, because some programs hardly use any windows.
     if seed < 100, seed % 4 != 3 { #expect(windowed > 4, "seed \(seed): \(windowed)") }
     await program.end()
     #expect(database.runner.executor.windows.isEmpty, "seed \(seed)")

@@ -25,13 +25,13 @@ struct CompoundHashTests {
     #expect(hash.hashes == ["1MrbPrFkag36VJVl+ntcevAS2SE=", "ZXyd1kHQwhyYqq8gUvgycHXesak=", ""])
   }
 
-  @Test("A leaf's priority precedes its value")
+  @Test("In the hashed text a leaf's priority precedes its value")
   func priority() {
     let node = Node.object([("k", .leaf(.string("v"), priority: .number(3)))])
     #expect(CompoundHash(of: node).hashes == ["Lf7s0X5n+EM8fBg6Ofm3qDx0Av4=", ""])
   }
 
-  @Test("The empty node has one open range")
+  @Test("The compound hash of the empty node has one range, which has no end")
   func empty() {
     #expect(CompoundHash(of: .empty).paths.isEmpty)
     #expect(CompoundHash(of: .empty).hashes == [""])
@@ -123,7 +123,9 @@ struct CompoundHashTests {
     #expect(merges.reduce(node) { $0.applying($1) } == changed)
   }
 
-  @Test("Applying range merges to one random value gives another, for random ranges", arguments: 0..<30)
+  @Test(
+    "Applying the range merges of two random values to the first gives the second, for random ranges",
+    arguments: 0..<30)
   func property(seed: Int) throws {
     var random = RandomNodes(seed: UInt64(seed))
     for _ in 0..<60 {

@@ -60,7 +60,7 @@ struct HashPropertyTests {
   }
 
   @Test(
-    "The two variants of a node's hash differ only if all children of one of its objects have a priority",
+    "The standard hash and the iOS client's variant differ only if all children of an object have a priority",
     arguments: 0..<10
   )
   func variants(seed: Int) {

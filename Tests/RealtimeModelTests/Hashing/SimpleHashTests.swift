@@ -38,7 +38,7 @@ struct SimpleHashTests {
     #expect(node.matches(hash: hash))
   }
 
-  @Test("The iOS variant of a fully prioritized object's hash is accepted")
+  @Test("The iOS client's hash of an object whose children all have a priority is accepted")
   func iosVariant() {
     let node = Node.object([
       ("z", .leaf(.string("x"), priority: .number(1))), ("a", .leaf(.string("y"), priority: .number(2))),

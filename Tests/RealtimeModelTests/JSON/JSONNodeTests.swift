@@ -93,7 +93,7 @@ struct JSONNodeTests {
     #expect(text(node) == #"{"a":1}"#)
   }
 
-  @Test("The last value of a repeated key counts, even if it is null")
+  @Test("The last value of a repeated key replaces the earlier values, even if it is null")
   func duplicates() throws {
     #expect(text(try node(#"{"a":1,"b":2,"a":3}"#)) == #"{"a":3,"b":2}"#)
     #expect(text(try node(#"{"a":1,"b":2,"a":null}"#)) == #"{"b":2}"#)

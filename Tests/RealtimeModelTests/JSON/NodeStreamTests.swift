@@ -112,7 +112,7 @@ struct NodeStreamTests {
   }
 
   @Test(
-    "The last of several members with one name counts",
+    "The last of several members with the same name replaces the others",
     arguments: [
       (#"{"a":{"x":1},"b":2,"a":{"y":3}}"#, #"{"a":{"y":3},"b":2}"#),
       (#"{"b":1,"a":{"c":1},"a":null}"#, #"{"b":1}"#), (#"{"a":1,"a":2}"#, #"{"a":2}"#),

@@ -33,7 +33,7 @@ struct QueryWireTests {
     #expect(try QuerySpec(wireFields: [("l", .int(3)), ("vf", .string("l"))] as [Field]).limit == .first(3))
   }
 
-  @Test("The names of the sentinels mean the minimum and maximum key")
+  @Test("The key [MAX_NAME] in the fields of a query means the maximum key")
   func sentinels() throws {
     let query = try QuerySpec(
       wireFields: [("sp", .int(1)), ("sn", .string("[MAX_NAME]")), ("sin", .bool(false))] as [Field])

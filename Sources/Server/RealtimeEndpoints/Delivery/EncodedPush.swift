@@ -2,8 +2,8 @@
 //
 // A push is the engine's notification that the data of a listen has changed.
 //
-// Invariant: the memory budget counts the shared bytes once. The first connection that writes them counts
-// them.
+// Invariant: the memory budget (the limit of all bytes that the server has not yet written to its clients) counts the
+// shared bytes once. The first connection that writes them counts them.
 
 import NIOConcurrencyHelpers
 import NIOCore

@@ -59,7 +59,7 @@ final class LoopSink: RealtimeSink {
 
   var group: any RealtimeSinkGroup { loopGroup }
 
-  /// Creates a handle on the receiver's event loop. ``detach()`` breaks the reference cycle between the two.
+  /// Creates a handle on the receiver's event loop. ``detach()`` breaks the reference cycle.
   init(_ group: LoopSinkGroup, _ receiver: any OutputReceiver) {
     loopGroup = group
     state = NIOLoopBoundBox(State(receiver: receiver), eventLoop: group.eventLoop)

@@ -22,8 +22,8 @@ struct EventStream {
     case nothing
     /// Respond with this error instead of a stream.
     case reject(RESTError)
-    /// Send these events, and begin the stream if it has not begun. `counted` events count in the memory
-    /// budget.
+    /// Send these events, and begin the stream if it has not begun. If `counted`, the server's memory budget counts
+    /// their bytes until they are written.
     case send(ByteBuffer, counted: Bool)
     /// Send these events and end the stream.
     case finish(ByteBuffer)

@@ -32,8 +32,8 @@ extension LongPollSession {
     let socket: SocketRelay.Handle
     /// The messages that the next flush sends.
     var messages: [ByteBuffer] = []
-    /// For each unacknowledged request of the WebSocket, the session's response count at which it is
-    /// acknowledged.
+    /// The session reports to the WebSocket which of its requests have responses. For each unreported request, this is
+    /// the number of the session's responses after which the request has its response.
     var responseMarks = CircularBuffer<Int>()
 
     init(_ socket: SocketRelay.Handle) { self.socket = socket }

@@ -152,7 +152,7 @@ struct RESTRequest: Sendable {
   }
 
   /// The credential of a request, which its headers and its parameters may contain.
-  /// - Throws: ``RealtimeError`` with the status `invalid_token` if it contains different ones.
+  /// - Throws: ``RealtimeError`` with the status `invalid_token` if it contains different credentials.
   private static func credential(
     _ head: HTTPRequestHead, _ target: RequestTarget?
   ) throws(RealtimeError) -> String? {

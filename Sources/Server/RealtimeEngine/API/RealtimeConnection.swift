@@ -17,7 +17,7 @@ package final class RealtimeConnection: Sendable {
     self.state = state
   }
 
-  /// Changes the caller of all later operations. Listens that the new caller has no access to end with
+  /// Changes the caller of all later operations. A listen that the new caller may not read ends with
   /// ``RealtimePush/Body/cancel(_:)``. When the caller's credentials expire or are revoked, the sink receives
   /// ``RealtimeOutput/authRevoked(_:)``.
   ///
@@ -35,7 +35,7 @@ package final class RealtimeConnection: Sendable {
   ///
   /// A second listen for the same path and tag replaces the first.
   /// - Parameters:
-  ///   - tag: the client's name for a filtered query; nil for a default listen.
+  ///   - tag: the client's name for a filtered query; nil for a listen without a filter.
   ///   - hash: the hash of the value that the client holds, or `""` if it holds none. If the hash matches, no
   ///     data is sent. nil to send the data unconditionally.
   ///   - compoundHash: hashes of ranges of the value that the client holds. The engine then sends only the

@@ -1,7 +1,7 @@
 // Represents one namespace: its tree, the order of its operations, and its listeners.
 //
-// An operation enters through `enqueue` on any thread, executes in a batch, and is answered by the fan-out
-// stage. BatchLoop lists the files on this path.
+// An operation enters through `enqueue` on any thread and executes in a batch. Then the fan-out stage, the task that
+// sends responses and pushes to connections, answers it. BatchLoop lists the files on this path.
 
 package import Access
 import Locking
@@ -38,7 +38,8 @@ package final class RealtimeDatabase: Sendable {
   ///   - revocations: decides whether credentials were revoked.
   ///   - now: the clock in milliseconds since the Unix epoch.
   ///   - threads: the threads for work on large values, which namespaces may share.
-  ///   - decisionLimit: bounds the decisions in the background of the namespaces that share it.
+  ///   - decisionLimit: limits how many access decisions run in the background at a time, for all namespaces that share
+  ///     it.
   ///   - report: reports events that an operator must know.
   ///   - created: called when the first write has created the database.
   ///   - released: called when the object is released.
@@ -109,7 +110,7 @@ package final class RealtimeDatabase: Sendable {
     self.indexWaiters = indexWaiters
     self.released = released
     if rows.current != nil {
-      // An earlier process may have left pending deletes and unfinished index builds.
+      // An earlier process may have left replaced rows that are not cleared yet, and unfinished index builds.
       cleaner.wake()
       builder.wake()
     }
@@ -183,7 +184,7 @@ package final class RealtimeDatabase: Sendable {
 
   // MARK: Operations outside a connection
 
-  /// Reads a location, or the window of a query, once.
+  /// Reads a location, or the window of a query (the children that it selects), once.
   ///
   /// - Parameter deadline: the time limit; after it the read fails with
   ///   ``RealtimeModel/RealtimeError/timedOut``. nil for none.

@@ -1,14 +1,14 @@
 // Ends the authentication of open connections whose credentials were revoked.
 //
-// The search for these connections runs off the sequencer. The batch checks each found connection again, because its
-// caller may have changed during the search.
+// The search for these connections runs off the sequencer. The caller of a connection may change during the search, so
+// the operation that ends the authentication checks each found connection again.
 
 package import Access
 
 extension RealtimeEngine {
   /// Ends the authentication of connections whose credentials were revoked. Their sinks receive
-  /// ``RealtimeOutput/authRevoked(_:)``, and their listens are decided again for nobody. Returns before this has
-  /// happened.
+  /// ``RealtimeOutput/authRevoked(_:)``, and the access policy decides their listens again as listens of nobody, a
+  /// caller without credentials. Returns before this has happened.
   ///
   /// - Parameter isRevoked: whether a caller's credentials are revoked. Must cover all revocations so far, because it also
   ///   checks callers that authenticate later. Called on any thread, also in batches, so it must be quick.

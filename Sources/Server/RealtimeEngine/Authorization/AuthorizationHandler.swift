@@ -78,15 +78,16 @@ struct AuthorizationHandler: BatchHandler {
     do {
       try compare(decision, operation, caller, changes, work: work == nil ? nil : batch.canaryWork)
     } catch let interruption as DecisionInterrupted {
-      // The interruption defers the write, and the background job decides by both rulesets. If the write cannot be
-      // deferred, the canary is not compared.
+      // The interruption defers the write. The background job then decides with both rulesets: the rules in force, and
+      // the canary, whose decisions are only compared with them. If the write cannot be deferred, the decisions are not
+      // compared.
       if work === batch.decisionWork, batch.mayDefer, batch.writer != nil { throw interruption }
     }
     try throwIfDenied(decision)
   }
 
-  /// Whether a caller may read a location. A denial is not recorded and the canary is not compared, since the client did not
-  /// request to read.
+  /// Whether a caller may read a location. A denial is not recorded and the canary ruleset does not decide, because the
+  /// client did not request to read.
   func canRead(_ path: Path, _ caller: Principal) throws -> Bool {
     do {
       try mayRead(path, .default, caller, isObserved: false)
@@ -94,7 +95,7 @@ struct AuthorizationHandler: BatchHandler {
     } catch is RealtimeError { return false }
   }
 
-  /// Whether a caller may perform a write. A denial is not recorded and the canary is not compared: the write
+  /// Whether a caller may perform a write. A denial is not recorded and the canary ruleset does not decide: the write
   /// combines operations that are decided and recorded separately.
   ///
   /// - Parameter changes: in ascending order of paths, none inside another, with resolved server values.
@@ -112,7 +113,7 @@ struct AuthorizationHandler: BatchHandler {
   }
 
   /// Whether a caller may perform every operation, so that an operation need not be prepared for a decision. False for
-  /// users while a canary ruleset is compared.
+  /// users while there is a canary ruleset, because it decides each of their requests too.
   func allowsEverything(_ caller: Principal) throws -> Bool {
     guard try batch.policy().policy.allowsEverything(caller) else { return false }
     return try caller.role != nil || batch.canary() == nil
@@ -193,7 +194,7 @@ struct AuthorizationHandler: BatchHandler {
 
   // MARK: Open listens
 
-  /// Maximum number of listens that a write or one step of the pass decides. Further ones wait for the next batch.
+  /// Maximum number of listens that a write or one step of the pass decides. Further listens wait for the next batch.
   static let maximumDecisions = 512
 
   /// Notices a new policy and expired callers. Called before the first operation of a batch.
@@ -217,8 +218,8 @@ struct AuthorizationHandler: BatchHandler {
   func endBatch() { if listens.undecidedCount > 0 { executor.requestDecisions() } }
 
   private func expire(_ connection: ConnectionState) {
-    // The rows keep the stored caller, because its credentials were valid when the session registered its
-    // onDisconnect writes.
+    // The rows of onDisconnect writes keep the stored caller, because its credentials were valid when the session
+    // registered these writes.
     if connection.session.caller.hasExpired(at: batch.clock) { endAuthentication(of: connection) }
   }
 
@@ -287,7 +288,7 @@ struct AuthorizationHandler: BatchHandler {
 
   /// Decides about a listen, and ends it if it is denied.
   func decide(_ listen: OpenListen) throws {
-    // The decision does not concern the current operation.
+    // `decisionCount` counts the decisions about the current operation only, so it is restored after this decision.
     let count = batch.decisionCount
     batch.decisionCount = (0, 0)
     defer { batch.decisionCount = count }

@@ -178,10 +178,11 @@ final class TreeAccessView: TreeView {
     let added = Array(changed.added(after: key, limit: limit))
     var kept: [ChildKey] = []
     var next = key
-    // The number of added keys up to the last stored key that was read. The result is complete once these and the kept
-    // keys reach the limit.
+    // The number of added keys up to the last stored key that was read. The result is complete once `kept` and these
+    // added keys reach the limit.
     var addedBefore = 0
-    // Removed keys do not count. Growing pages skip many removed keys in few reads.
+    // Stored keys that the write removes do not count towards the limit. Each page is twice as large as the page before
+    // it, so that a few reads skip many removed keys.
     var size = limit + 1
     while kept.count + addedBefore < limit {
       let page = try tree.childKeys(at: path, after: next, limit: size)

@@ -72,8 +72,8 @@ extension Tree {
     let start = key.map { QuerySpec.Bound(.string($0.text), isInclusive: false) }
     let query = QuerySpec(ordering: .key, start: start, limit: .first(limit))
     if let keys = try keysInOrder(query, at: path) { return keys }
-    // The scan returned no result, because hundreds of non-canonical integer keys precede the others in row order. So
-    // all keys are read.
+    // The scan returned no result, because hundreds of non-canonical integer keys, such as "007", precede the others in
+    // row order. So all keys are read.
     guard case .children(let keys) = try shallow(at: path) else { return [] }
     return Array(keys.lazy.filter { found in key.map { $0 < found } ?? true }.prefix(limit))
   }

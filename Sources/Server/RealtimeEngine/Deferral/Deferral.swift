@@ -15,7 +15,7 @@ enum Deferral: Error, Sendable {
   case hash(HashComparison)
   /// The access policy takes long to decide a write.
   case decision(WriteDecision)
-  /// The large values of a heavy write have to be staged first.
+  /// The large values of a heavy write have to be staged first: stored invisibly, in small commits.
   case staging(WriteStaging)
   /// The parts of an imported value that clients listen to have to be read.
   case importedValues(ImportedValueRead)
@@ -25,7 +25,7 @@ enum Deferral: Error, Sendable {
   case window(WindowRead)
   /// The operation needs an index of a large location, and this index is being built.
   case indexBuild
-  /// The batch has used up its time for throttled operations. The next batch executes the operation.
+  /// The batch has used up its time for throttled operations, such as reads. The next batch executes the operation.
   case nextBatch
 
   /// The background work; nil if the operation waits for an event instead.
@@ -47,7 +47,7 @@ enum Deferral: Error, Sendable {
 /// One operation may be deferred several times, and keeps every result. A conditional write of a large value
 /// may be staged, then read its location, then compare a hash.
 struct DeferralResults: Sendable {
-  /// The number of decisions about the operation that were made, and counted for the coverage of rules.
+  /// The number of decisions about the operation so far that the coverage report of the rules has counted.
   var decisionCount = 0
   /// The result of ``WriteDecision``, or the error of deciding.
   var decision: Result<DecidedWrite, RealtimeError>?
@@ -214,8 +214,8 @@ struct WindowRead: DeferredWork {
   func start(_ job: DeferralJob) async -> Result<Node, RealtimeError> {
     guard job.isWanted else { return .failure(.abandoned) }
     do {
-      // Earlier batches may still be in flight. Without the barrier a read of durable rows would miss their
-      // writes.
+      // Earlier batches may still be in flight. The barrier waits until they are durable, because the read of durable
+      // rows would otherwise miss their writes.
       try await job.queue.barrier()
       let read = RealtimeOperation(.get(path, query), from: .call(caller) { _ in })
       guard case .value(let node) = try await job.runner.read(read) else {

@@ -16,8 +16,8 @@ import RealtimeModel
 /// The background read of one location.
 struct LocationRead: DeferredWork {
   let path: Path
-  /// A read that has the value already; nil if there is none. An idle read that the location has when the job starts is
-  /// preferred to it.
+  /// An earlier read that already holds the value; nil if there is none. If the location has an idle read when the job
+  /// starts, the job uses that read instead.
   let availableRead: BackgroundRead?
 
   /// Maximum number of attempts. An import or a failed commit makes a read unusable. After the last attempt
@@ -46,8 +46,8 @@ struct LocationRead: DeferredWork {
     let read = BackgroundRead(path)
     _ = read.reserve()
     executor.observers.add(read)
-    // Earlier batches may still be in flight. Without the barrier a snapshot of durable rows would miss their
-    // writes.
+    // Earlier batches may still be in flight. The barrier waits until they are durable, because the snapshot of durable
+    // rows would otherwise miss their writes.
     try await job.queue.barrier()
     let pinned = try job.runner.store.pinView()
     let reader = SubtreeReader(
@@ -106,7 +106,7 @@ extension RealtimeOperation {
 }
 
 extension QuerySpec {
-  /// Whether the window may hold so many children that finding it is expensive.
+  /// Whether the window (the children that the query selects) may hold so many children that finding it is expensive.
   var isWide: Bool { !showsAll && (limit.map { $0.count > 256 } ?? true) }
 }
 

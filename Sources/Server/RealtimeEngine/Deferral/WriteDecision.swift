@@ -44,7 +44,8 @@ struct WriteDecision: DeferredWork {
       let executor = job.runner.executor
       let changes = SequencedChanges()
       executor.observers.add(changes)
-      // Earlier batches may still be in flight. Without the barrier the durable rows would miss their writes.
+      // Earlier batches may still be in flight. The barrier waits until they are durable, because the durable rows
+      // would otherwise miss their writes.
       try await job.queue.barrier()
       let pinned = try job.runner.store.pinView()
       changes.begin(after: pinned.version)

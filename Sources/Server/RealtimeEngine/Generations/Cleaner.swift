@@ -1,5 +1,6 @@
 // Clears invisible rows in the background: the rows of replaced subtrees, and of staged generations that were never
-// installed. A pending delete is a row that names a range of such rows.
+// installed. A staged generation is a subtree whose rows are stored under a separate prefix, before one commit installs
+// it in the tree. A pending delete is a row that names a range of invisible rows.
 //
 // While clients use the database, the cleaner works in small steps, and pauses four times as long as each
 // step takes.

@@ -1,5 +1,5 @@
-// Encodes the rows that map locations to generations (see `SubtreeGenerations`), and pending deletes: ranges
-// that the cleaner has to clear.
+// Encodes the rows that map locations to generations (subtrees whose rows are stored under a separate prefix, see
+// `SubtreeGenerations`), and pending deletes: ranges that the cleaner has to clear.
 //
 //   'g' + path                 the number of the generation of this location, 8 bytes
 //   'G'                        a number that changes with every row above and never repeats, 8 bytes

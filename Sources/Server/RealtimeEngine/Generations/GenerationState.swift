@@ -1,5 +1,5 @@
-// Holds the generations as the executor sees them, durable or in flight. Also caches the generations of
-// durable states for reads off the executor.
+// Holds the generations (subtrees whose rows have a separate key prefix) as of the last sequenced batch, whether or not
+// that batch is durable. Also caches the generations of durable states for reads off the executor.
 
 import Locking
 import OrderedStore

@@ -1,5 +1,5 @@
-// Reads rows by the keys of their locations, wherever their generations store them (see
-// `SubtreeGenerations`).
+// Reads rows by the keys of their locations, even if they belong to a generation, which stores the rows of a large
+// subtree under a separate prefix (see `SubtreeGenerations`).
 
 import OrderedStore
 

@@ -1,5 +1,5 @@
-// Stages the large values of a write before its commit, because they would exceed a commit or block other
-// clients.
+// Stages the large values of a write before its commit: stores their rows invisibly, in several small commits.
+// Otherwise they would exceed one commit or block other clients.
 
 import OrderedStore
 import RealtimeModel

@@ -1,5 +1,6 @@
-// Defines the limits of one commit for operations that read, replace or write large subtrees. Each limit
-// bounds how long other operations wait.
+// Defines the limits of one commit for operations that read, replace or write large subtrees. Each limit bounds how
+// long other operations wait. A large value is staged: small commits store its rows invisibly as a generation (rows
+// under a separate prefix), and one commit installs it.
 
 /// The sizes of the steps in which large subtrees are read, written and removed.
 struct StagingLimits: Sendable {
@@ -13,8 +14,8 @@ struct StagingLimits: Sendable {
   /// Maximum time that one batch spends on reads and index builds. Further operations of this kind wait for the next
   /// batch, except for the operation that has been skipped most often.
   var batchQuantum = Duration.milliseconds(8)
-  /// Maximum number of children that a row window on a large location may have at its start, and of their
-  /// bytes of JSON. The executor reads all of them.
+  /// Maximum number of children of a window (a query's result) that is read from rows on a large location, and of
+  /// their bytes of JSON. They apply at the start of a listen, when the executor reads all these children.
   var maximumWindowChildren = 1_024
   var maximumWindowBytes = 1 << 20
   /// The largest value, in bytes of JSON, that an operation hashes or sorts on the executor.
@@ -28,19 +29,19 @@ struct StagingLimits: Sendable {
   var minimumGapChanges = 32
   /// Maximum number of generation numbers that one commit assigns. The format allows 4,095.
   var maximumNumbersPerCommit: UInt64 = 4_095
-  /// Maximum steps of decisions about the writes of one batch: about 10 ms. Writes that need more are decided in the
-  /// background.
+  /// Maximum evaluation steps of the access policy for the writes of one batch: about 10 ms. Writes that need more are
+  /// decided in the background.
   var decisionSteps = 1_000_000
-  /// Minimum steps of each decision about a write, even after the batch has spent its maximum: about 20 µs.
+  /// Minimum evaluation steps for each write, even after the batch has spent its maximum: about 20 µs.
   var minimumDecisionSteps = 2_000
-  /// Maximum steps of a decision that a batch makes because background jobs could not make it: about 20 ms. It also
+  /// Maximum evaluation steps for a write that a batch decides because background jobs could not: about 20 ms. It also
   /// limits the check of a decision that was made in the background.
   var maximumDecisionSteps = 2_000_000
   /// Writes with more paths than this are decided in the background if they need a decision.
   var decidedPaths = 1_000
-  /// The weight in bytes above which writes are staged.
+  /// The weight (upper bound of the written bytes) above which writes are staged.
   var minimumStagedBytes = 512 << 10
-  /// The weight in bytes above which a single value gets a generation.
+  /// The weight above which a single value of a staged write gets a generation.
   var minimumGenerationBytes = 64 << 10
   /// Maximum number of rows that one staging commit writes or removes, and of their bytes.
   var stepRows = 512

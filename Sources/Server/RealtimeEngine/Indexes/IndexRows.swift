@@ -1,5 +1,5 @@
-// Builds the keys of index rows. An indexed location has one row for each child and each indexed order, so
-// that a query reads only the rows of its window.
+// Builds the keys of index rows. An indexed location has one row for each child and each indexed order, so that a query
+// reads only the rows of its window, the children that it selects.
 //
 //   row key      'j' + path + 0x02 + order + 0x00 + sort value + child key
 //   row value    0x01 if the sort value is truncated, else 0x00; then the child's key as UTF-8

@@ -1,4 +1,4 @@
-// Reads index rows, and computes the index rows of a child.
+// Reads the window of a query (the children that it selects) from index rows, and computes the index rows of a child.
 
 import OrderedStore
 import RealtimeModel

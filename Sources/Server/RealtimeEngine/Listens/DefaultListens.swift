@@ -7,7 +7,7 @@
 /// The locations of a connection's default listens.
 struct DefaultListens {
   private var locations: Set<ObjectIdentifier> = []
-  /// The number of additions and removals. Listeners recompute their cached result when it has changed.
+  /// The number of additions and removals. When it has changed, listeners look for default listens above them again.
   private(set) var changeCount = 0
   /// The number of ancestors checked so far. Only tests of the cost read it.
   private(set) var lookupCount = 0

@@ -116,7 +116,7 @@ final class FanOut {
       var unshared: RealtimePush?
       push = InitialListenData(listen).push(for: window, prepared.firstPush, shared: &unshared)
       // Without an index the client first receives all children and filters them itself. Afterwards it
-      // receives only the changes of its window.
+      // receives only the changes of the query's window (the children that it selects).
       if !isIndexed, !node.isLeaf, case .set? = push?.body {
         push = location.tagged.push(node, at: listen.path, tag: listen.tag)
       }

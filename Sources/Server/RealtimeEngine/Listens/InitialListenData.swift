@@ -14,7 +14,7 @@ struct InitialListenData {
   /// The number of children above which the client gets the value without a hash comparison, because hashing
   /// that many children would delay other clients.
   private static let maximumHashedChildren = 100_000
-  /// Maximum bytes hashed for one listen in the fan-out stage. Parts of the value with a cached hash do not
+  /// Maximum bytes hashed for one listen in the fan-out stage. Parts of the value whose hash is cached do not
   /// count. `maximumComparedBytes` is the size of the largest value that the stage compares range by range.
   private static let maximumHashedBytes = 1 << 20
   private static let maximumComparedBytes = 256 << 10

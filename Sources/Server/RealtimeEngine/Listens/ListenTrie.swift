@@ -1,4 +1,5 @@
-// Stores listens by path, so that a write visits only the listens above and below it.
+// Stores listens by path in the fan-out stage (the task that sends pushes to clients), so that a write visits only the
+// listens above and below it.
 
 import RealtimeModel
 
@@ -15,7 +16,7 @@ final class ListenTrie {
   /// The last push of the location's value. The next listener receives the same push if the value has not
   /// changed.
   weak var valuePush: RealtimePush?
-  /// The same cache for filtered listens that receive all children, by tag.
+  /// The last pushes of the location's value to filtered listens that receive all children, by tag.
   var tagged = TaggedValues()
 
   /// Creates a root.

@@ -1,5 +1,5 @@
-// Tracks the sort orders in which the fan-out stage keeps the children of each location. A new listen in one of these
-// orders needs no sort.
+// Tracks the sort orders in which the fan-out stage (the task that sends pushes to clients) keeps the children of each
+// location. A new listen in one of these orders needs no sort.
 
 import RealtimeModel
 

@@ -1,4 +1,4 @@
-// Represents one listen of one connection in the fan-out stage.
+// Represents one listen of one connection in the fan-out stage, the task that sends pushes to clients.
 
 import RealtimeModel
 

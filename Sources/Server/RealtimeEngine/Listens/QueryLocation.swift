@@ -1,5 +1,5 @@
-// Represents a location with filtered listens: its value, which every write updates, and the listeners of
-// each query.
+// Represents a location with filtered listens: its value, which every write updates, and for each query its listeners
+// and its window (the children that it selects).
 
 import RealtimeModel
 

@@ -1,4 +1,5 @@
-// Maintains the window of one filtered query, shared by its listeners, and computes how a write changes it.
+// Maintains the window of one filtered query (the children that it selects), shared by its listeners, and computes how
+// a write changes it.
 //
 // Example: `limitToFirst(2)` by key on {a, b, c} has the window {a, b} and the boundary b. When a is removed,
 // one push removes a and adds c.

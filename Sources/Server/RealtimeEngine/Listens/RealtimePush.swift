@@ -26,7 +26,7 @@ package final class RealtimePush: Sendable {
   package let path: Path
   /// The change.
   package let body: Body
-  /// The tag of the query; nil for default listens.
+  /// The tag of the query; nil for listens without a filter.
   package let tag: Int64?
   /// Whether this is the first data of a listen. The endpoint has to send it, unchanged, before the response
   /// to the listen.

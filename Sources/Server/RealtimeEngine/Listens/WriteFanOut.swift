@@ -15,7 +15,8 @@ struct WriteFanOut {
 
   /// - Parameters:
   ///   - changes: in ascending order of paths, none inside another.
-  ///   - windows: the changes of windows, for locations whose listens keep only a part of the children.
+  ///   - windows: the changes of windows (the children that queries select), for locations whose listens keep only a part
+  ///     of the children.
   init(_ changes: [Change], _ windows: [Path: [WindowChange]] = [:]) {
     assert(
       zip(changes, changes.dropFirst()).allSatisfy { $0.path < $1.path && !$0.path.contains($1.path) },
@@ -92,7 +93,7 @@ struct WriteFanOut {
     }
   }
 
-  /// Replaces the partial value of a location by the complete value.
+  /// Replaces the partial value of a location (only the children that some window shows) by the complete value.
   static func promoteToFullValue(_ path: Path, to node: Node, in root: ListenTrie, _ notify: Notify) {
     guard let location = root.existing(at: path), location.queries?.isPartial == true else { return }
     var tagged = TaggedPushes()

@@ -1,13 +1,13 @@
 // Decides which onDisconnect operations of an ended session are performed.
 //
-// Each operation is decided separately; then the permitted operations are decided together. Decision 0030
-// gives the reasons and the bound of the work.
+// The access policy decides each operation separately. Then it decides all permitted operations together, as one write.
+// Decision 0030 gives the reasons and the bound of the work.
 
 import Access
 import RealtimeModel
 
 extension DisconnectHandler {
-  /// Maximum bytes of values that are decided again because the operations of a session are denied together.
+  /// Maximum bytes of values that the policy decides again after it has denied the operations of a session together.
   static let maximumJointBytes = 16 << 20
 
   /// The values of the operations that are still permitted, with their server values resolved.
@@ -30,8 +30,8 @@ extension DisconnectHandler {
     return try permittedInCombination(permitted, registered.caller)
   }
 
-  /// The values of operations that are denied together, without the operations that are denied in combination
-  /// with earlier ones.
+  /// Selects from operations that the policy denies together. Returns the values of all operations except those that
+  /// the policy denies in combination with earlier operations.
   ///
   /// Groups of operations are added in the order of registration. Their size doubles until a group is denied. The
   /// longest permitted part of this group is then found by halving, and the operation after that part is dropped.
@@ -61,7 +61,7 @@ extension DisconnectHandler {
       guard let isAdded = try add(before: end) else { break }
       size *= 2
       if isAdded { continue }
-      // The operations before `end` are denied in combination with the kept ones.
+      // The policy denies the operations before `end` in combination with those that were added so far.
       while end - next > 1 {
         let middle = (next + end) / 2
         guard let isPartAdded = try add(before: middle) else { break adding }

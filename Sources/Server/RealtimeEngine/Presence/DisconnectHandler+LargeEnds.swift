@@ -1,7 +1,7 @@
 // Ends sessions whose onDisconnect writes replace more rows than one commit can clear.
 //
 // Such an end takes several commits. The first stores the final values: it checks access and resolves server
-// values, so that both happen once even if the server stops in between. The next commits remove existing rows
+// values, so that these steps happen only once even if the server stops later. The next commits remove existing rows
 // in chunks. The last commit performs the writes, like the end of any other session.
 
 import Access
@@ -20,8 +20,8 @@ extension DisconnectHandler {
     let registered = try registeredRows(of: session)
     guard !registered.isEmpty else { return }
     try writer.clear(KeyRange(prefix: RowKeys.prefix(ofSession: session)))
-    // Access to these values is decided. The administrator is stored as their caller, because its writes are
-    // not checked.
+    // The access policy has decided these values. The administrator is stored as their caller, so that they are not
+    // decided again.
     try writer.set(RowKeys.caller(ofSession: session), PrincipalCoding.encode(.administrator))
     for (path, value) in try permittedValues(of: registered) {
       try writer.set(RowKeys.disconnect(ofSession: session, at: path), NodeEncoder.encode(value))
@@ -51,8 +51,8 @@ extension DisconnectHandler {
       guard rows > staging.clearedRows || size > staging.clearedBytes, large.last?.contains(path) != true
       else { continue }
       large.append(path)
-      // Clearing each of these locations takes two generation numbers: one for its new generation, one for
-      // the pending delete of its rows.
+      // Clearing each of these locations takes two of the numbers that a commit can assign: one for the location's new,
+      // empty generation, and one for the record by which the cleaner later clears the old rows.
       guard large.count >= max(1, staging.maximumNumbersPerCommit / 2) else { continue }
       try batch.writes.apply(large.sorted().map { (path: $0, value: .empty) })
       return true

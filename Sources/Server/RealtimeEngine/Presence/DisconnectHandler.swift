@@ -1,8 +1,8 @@
 // Handles onDisconnect writes. It stores them as rows, so that they survive a restart of the server. When a session
 // ends, it performs all writes of the session as one write.
 //
-// Each registered operation is decided again when the session ends. A denied operation is dropped completely, and the
-// others are performed. Decision 0030 gives the reasons.
+// When the session ends, the access policy decides each registered operation again. A denied operation is dropped
+// completely, and the others are performed. Decision 0030 gives the reasons.
 //
 // Invariant: an acknowledged onDisconnect write is performed, unless access is denied when the session ends. It waits
 // while the database has no rules that decide it. If the caller's credentials were revoked, its writes are decided as
@@ -83,9 +83,10 @@ struct DisconnectHandler: BatchHandler {
 
   /// Cancels a location inside a value that is registered above it.
   ///
-  /// The siblings along the path become separate registered values. They no longer replace the complete location.
-  /// Stored children that the registered value does not contain are then kept, as clients expect. Each separate value
-  /// stays a part of the operation that registered it.
+  /// The children next to the path (children of the nodes on the path that are not on it themselves) become separate
+  /// registered values. They no longer replace the complete location. Stored children that the registered value does
+  /// not contain are then kept, as clients expect. Each separate value stays a part of the operation that registered
+  /// it.
   private func cancel(
     _ path: Path, inValueAt registeredPath: Path, for connection: ConnectionState
   ) throws {

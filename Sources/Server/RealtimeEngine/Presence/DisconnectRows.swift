@@ -1,7 +1,8 @@
 // Reads the onDisconnect operations of sessions from their rows, which survive a restart of the server.
 //
-// A row has one value, and the number of the operation that registered it. The values of one operation are decided
-// together when the session ends. Rows of earlier versions have no number; each is decided as a separate operation.
+// A row has one value, and the number of the operation that registered it. When the session ends, the access policy
+// allows or denies all values of one operation together. Rows of earlier versions have no number; the policy decides
+// each of them as a separate operation.
 
 import Access
 import OrderedStore
@@ -111,11 +112,12 @@ struct DisconnectRows {
 struct DisconnectOutline {
   /// The number of rows, each with one registered value.
   private(set) var rowCount = 0
-  /// The minimum number of siblings along the path inside the location; nil if the location is a leaf.
+  /// A lower bound on the number of children next to the path: children of the nodes on the path that are not on it
+  /// themselves. nil if the location is a leaf.
   private(set) var siblingCount: Int?
 
-  /// - Parameter path: the path from the location to a descendant. Siblings are counted only up to the next
-  ///   row on the path, because that row replaces the rest of the value above it.
+  /// - Parameter path: the path from the location to a descendant. Children next to it are counted only down to the next
+  ///   row on the path, because that row's value replaces this part of the value registered at the location.
   init(
     session: String, at location: Path, along path: ArraySlice<ChildKey>, atMost maximum: Int,
     in view: any ReadView
@@ -138,14 +140,14 @@ struct DisconnectOutline {
       return true
     }
     self.rowCount = rowCount
-    // Each other row may replace a sibling, so it is subtracted.
+    // Each row below the location may replace one of the counted children, so the number of these rows is subtracted.
     siblingCount = rowCount == 1 ? counts?.reduce(0, +) : max(0, (counts ?? []).reduce(0, +) - rowCount + 1)
   }
 }
 
 extension Node {
-  /// The siblings along a path in this node, none inside another. If a node on the path is a leaf, that leaf
-  /// is included.
+  /// The children next to a path: children of the nodes on the path that are not on it themselves. If a node on the path
+  /// is a leaf, that leaf is included. No result is inside another.
   func siblings(along path: Path) -> [(path: Path, value: Node)] {
     var siblings: [(path: Path, value: Node)] = []
     var (location, node) = (Path.root, self)

@@ -1,5 +1,5 @@
-// Applies bounds and limits to a shallow read. Only the order by key is supported, because a shallow read
-// reads only the keys of the children.
+// Applies the bounds and limits of a query to a shallow read; the result is the query's window. Only the order by key
+// is supported, because a shallow read reads only the keys of the children.
 
 import RealtimeModel
 

@@ -20,7 +20,8 @@ extension BatchRunner {
     }
   }
 
-  /// Checks that a location in a pinned state is within the size limit of an answer.
+  /// Checks that a location in a pinned state (a version that the store keeps during the read) is within the size limit
+  /// of an answer.
   ///
   /// - Throws: ``RealtimeError/tooBig``, an error of the store, or `CancellationError`.
   func measure(_ path: Path, in pinned: any PinnedView) async throws {

@@ -79,7 +79,7 @@ struct ReadHandler: BatchHandler {
       if try awaitsIndex(query, path) { throw Deferral.indexBuild }
       throw RealtimeError.tooBig
     case .failure(let error)? where error == .abandoned:
-      // A write of a closed connection is still executed, so its value is read in another way.
+      // A read of a closed connection fails. Its writes are still executed, so the value for a write is read below.
       guard case .write = operation.action else { throw error }
     default: break
     }

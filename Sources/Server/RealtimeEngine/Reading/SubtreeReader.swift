@@ -1,5 +1,5 @@
-// Reads a subtree from one pinned state in chunks. Between two chunks other reads run, and the caller can
-// stop the read.
+// Reads a subtree in chunks from one pinned state, a version that the store keeps during the read. Between two chunks
+// other reads run, and the caller can stop the read.
 
 import Locking
 import OrderedStore

@@ -36,15 +36,16 @@ final class BatchExecution {
   private(set) var deferred: [RealtimeOperation] = []
   private var deferredConnections: Set<ObjectIdentifier> = []
   private var answerCount = 0
-  /// The time that throttled operations have taken so far.
+  /// The time that throttled operations, such as reads, have taken so far in this batch.
   private var throttledTime = Duration.zero
-  /// The largest `timesSkipped` of the batch's throttled operations, until one of these executes.
+  /// The largest number of batches that have skipped a throttled operation of this batch, until that operation
+  /// executes.
   var maximumTimesSkipped = 0
   /// The work that the access policy may spend on the writes of the batch. Writes that need more are decided in the
   /// background.
   let decisionWork: DecisionWork
-  /// The work that the canary ruleset may spend. It is separate, so that the canary does not use up the work of the
-  /// rules in force.
+  /// The work that the canary ruleset, whose decisions are only compared with those in force, may spend. It is
+  /// separate, so that the canary does not use up the work of the rules in force.
   private(set) lazy var canaryWork = DecisionWork(steps: executor.generations.limits.decisionSteps)
   /// The numbers of decisions about the current operation: in earlier batches, and in this batch. The coverage report of
   /// the rules does not count a decision that repeats an earlier one.
@@ -244,7 +245,8 @@ final class BatchExecution {
     steps.append(step)
   }
 
-  /// Adds the step of a write for the fan-out stage, and updates the row windows that the write changes.
+  /// Adds the step of a write for the fan-out stage, and updates the windows (results of queries) that are kept up to
+  /// date from rows.
   ///
   /// - Parameters:
   ///   - changes: in ascending order of paths, none inside another.

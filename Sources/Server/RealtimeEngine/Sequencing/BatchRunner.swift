@@ -1,7 +1,7 @@
 // Runs each batch as one commit of the store, and recovers the batches in flight when a commit fails.
 //
-// Invariant: every operation of a batch gets its steps exactly once: from its commit, from a later attempt,
-// or as a failure.
+// Invariant: every operation of a batch gets its steps (its results for the fan-out stage) exactly once: from its
+// commit, from a later attempt, or as a failure.
 
 import Locking
 import OrderedStore
@@ -116,8 +116,8 @@ struct BatchRunner: Sendable {
 
   // MARK: Recovery
 
-  /// Rolls back the failed batches among these. Then resolves the steps of each, in order, by running its
-  /// operations again or answering them with the error. No batch may be executing.
+  /// Rolls back those of the batches that failed. Then resolves the steps of each failed batch, in order, by running
+  /// its operations again or answering them with the error. No batch may be executing.
   func recover(_ batches: [BatchInFlight]) async {
     var failed: [(batch: BatchInFlight, error: any Error)] = []
     for batch in batches {
@@ -167,8 +167,9 @@ struct BatchRunner: Sendable {
     }
   }
 
-  /// Runs the operations of a failed batch again: each half of several operations as a separate batch, and the end of a
-  /// session that exceeds the limit of a commit in several commits. Answers all others without a writer.
+  /// Runs the operations of a failed batch again. Several operations run as two separate batches, each with half of
+  /// them. A session's end that exceeds the limit of a commit runs in several commits. Any other single operation is
+  /// answered without a writer: a read succeeds, a write fails.
   private func runAgain(_ operations: [RealtimeOperation], after error: any Error) async -> [FanOutStep] {
     if operations.count > 1, !error.isUnavailable {
       // One operation may exceed the limit of a commit. Halving the batch isolates that operation.
@@ -222,7 +223,7 @@ struct BatchRunner: Sendable {
   /// Ends the sessions that an earlier process left in the rows, before any client connects.
   ///
   /// Up to 256 sessions share a commit. If that commit fails, each session gets a separate commit. A session
-  /// whose end cannot be written keeps its rows until the next start, and does not delay the others.
+  /// whose end cannot be written keeps its rows until the next start, and does not delay the other sessions.
   func endLeftoverSessions() async throws(RealtimeError) {
     guard rows.current != nil else { return }
     do {

@@ -1,5 +1,5 @@
-// Writes the rows of a batch. It translates keys of the tree to the physical keys of generations (see
-// `SubtreeGenerations`), and marks batches that cleared rows.
+// Writes the rows of a batch. It translates keys of the tree to the physical keys of generations (subtrees whose rows
+// are stored under a separate prefix, see `SubtreeGenerations`), and marks batches that cleared rows.
 //
 // After a batch has executed, the store reads the rows that the batch cleared, and rejects the commit if that
 // read fails. The next batch may execute before the rejection is known. A batch that cleared rows therefore also
@@ -170,7 +170,7 @@ extension BatchWriter {
 
   /// Removes the entries of generations without rows. Does nothing while pending deletes exist.
   ///
-  /// - Returns: whether there may be more of them.
+  /// - Returns: whether more such entries may exist.
   func removeEmptyGenerations(atMost maximum: Int = 256) throws -> Bool {
     var isIdle = true
     try base.scan(RowKeys.pendingDeletes, reverse: false) { _, _, _ in

@@ -1,5 +1,5 @@
-// Holds the engine's state of one connection. Each part has one user: the endpoint's threads use `endpoint`,
-// the executor uses `session`, and the fan-out stage uses `output`.
+// Holds the engine's state of one connection. Each part has one user: the endpoint's threads use `endpoint`, the
+// executor uses `session`, and the fan-out stage, which sends pushes and responses, uses `output`.
 
 import Access
 import Locking

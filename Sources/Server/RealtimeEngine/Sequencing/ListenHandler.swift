@@ -45,7 +45,8 @@ struct ListenHandler: BatchHandler {
         try batch.reads.value(
           at: listen.path, for: operation, listen.isDefault ? nil : listen.query, isHashed: listen.isHashed)
       }
-    // From now on the fan-out stage has the complete value, so the location needs no row windows.
+    // From now on the fan-out stage has the complete value, so the windows of the location are no longer updated from
+    // rows.
     if !listen.isDefault { executor.windows.remove(listen.path, journal) }
     change(connection, listen: name, to: OpenListen(connection, name, listen.query), permission)
     let warnings = try batch.settings.hasIndex(listen.query.ordering, listen.path) ? [] : ["no_index"]

@@ -86,7 +86,7 @@ struct NotificationBuilder: BatchHandler {
     return value
   }
 
-  /// Whether a location lies below one of the others.
+  /// Whether one of the other locations contains this location.
   private func isBelow(_ location: Path, _ others: Set<Path>) -> Bool {
     guard !others.isEmpty else { return false }
     var above = location.parent

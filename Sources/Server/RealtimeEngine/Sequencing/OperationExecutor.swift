@@ -5,8 +5,8 @@
 //   1. Batches execute one at a time, on durable plus in-flight rows. The executor only returns their
 //      results; the batch loop publishes them once the rows are durable.
 //   2. A failed operation changes nothing, and its only result is the error.
-//   3. A batch whose commit failed leaves nothing in memory: its journal rolls sessions back, and the cache
-//      is emptied, before anything else executes.
+//   3. A batch whose commit failed leaves nothing in memory: its journal (the undo log) rolls sessions back, and the
+//      cache is emptied, before anything else executes.
 
 import Access
 import OrderedStore
@@ -42,7 +42,7 @@ final class OperationExecutor: @unchecked Sendable {
   let canaryLog: CanaryLog
   /// Whether an operation that decides open listens (`decideListens`) is requested and has not begun.
   var hasRequestedDecisions = false
-  /// Receives the events of index builds and row windows, inside the batch that causes them.
+  /// Receives the events of index builds and of windows that are updated from rows, inside the batch that causes them.
   let events: ExecutorEvents
   /// Whether the next write checks for an empty tree: see ``BatchExecution/markIfEmpty()``.
   var mustMarkIfEmpty = true
@@ -251,8 +251,8 @@ struct ExecutorEvents: Sendable {
   var operationsDropped: @Sendable (_ count: Int) -> Void = { _ in }
   /// Called when enforced rules were stored. The batch may still fail.
   var rulesChanged: @Sendable () -> Void = {}
-  /// Called with a report about a decision of the canary ruleset that differs from the decision in force.
-  /// Called on any thread.
+  /// Called with a report about a decision of the canary ruleset, which is only compared with the rules in force, that
+  /// differs from the decision in force. Called on any thread.
   var canaryDiffers: @Sendable (String) -> Void = { _ in }
   /// Called when a location's windows can no longer be updated from rows, so that its complete value has to
   /// be read.

@@ -8,7 +8,7 @@
 //   2. Operations that return from a deferral wait in a second list, the lane of resumed operations. While
 //      both lanes have operations, each gets half of a batch's cost. So neither lane delays the other, however many
 //      operations it has.
-//   3. Operations whose result nobody receives any more are dropped and do not count in a batch.
+//   3. Operations whose result nobody receives any more are dropped and take no share of a batch.
 //   4. Every held operation, whether deferred or blocked, returns to the queue exactly once.
 
 import Locking

@@ -118,8 +118,8 @@ struct RealtimeOperation: Sendable {
   private(set) var stage = Stage.queued
   /// Results of the deferrals so far.
   var results = DeferralResults()
-  /// The validated write, or the reason for its rejection. Only heavy writes are validated before the
-  /// sequencer.
+  /// The validated write, or the reason for its rejection. Only heavy writes, whose ``weight`` exceeds the limit for
+  /// staging, are validated before the sequencer.
   private(set) var validated: Result<WriteRequest, RealtimeError>?
   /// Number of batches that had no time left for the operation.
   var timesSkipped = 0
@@ -184,8 +184,8 @@ struct RealtimeOperation: Sendable {
   /// Whether the operation may be skipped once the throttled operations of its batch have taken too long.
   /// Writes of the batch still run.
   ///
-  /// Reads, cancellations of onDisconnect writes and background work are throttled. An operation whose value
-  /// a deferral has already read is not: until it runs, every change must also be applied to that value.
+  /// Reads, cancellations of onDisconnect writes and background work are throttled. An operation whose value a deferral
+  /// has already read is not throttled: until it runs, every change must also be applied to that value.
   var isThrottled: Bool {
     switch action {
     case .get, .getShallow, .listen, .buildIndexes, .switchToFullValue, .cancelOnDisconnect:

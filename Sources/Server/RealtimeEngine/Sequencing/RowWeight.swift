@@ -6,8 +6,8 @@ import RealtimeModel
 
 /// Upper bounds of written bytes.
 enum RowWeight {
-  /// Maximum weight of the operations of one commit: the store's limit of 64 MiB, less 1 MiB for rows that
-  /// are not counted here.
+  /// Maximum weight (upper bound of the written bytes) of the operations of one commit: the store's limit of 64 MiB,
+  /// less 1 MiB for rows that are not counted here.
   static let maximumCommitBytes = (64 << 20) - (1 << 20)
 
   /// The bytes of a path in row keys and log records.

@@ -22,7 +22,7 @@ final class SessionJournal: @unchecked Sendable {
     undo.append { connection.session[keyPath: part] = before }
   }
 
-  /// Adds, replaces or removes a listen, without copying the others.
+  /// Adds, replaces or removes a listen, without copying the other listens.
   func change(_ connection: ConnectionState, listen name: ListenName, to listen: OpenListen?) {
     let before = connection.session.listens[name]
     connection.session.listens[name] = listen

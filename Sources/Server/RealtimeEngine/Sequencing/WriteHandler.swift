@@ -105,7 +105,8 @@ struct WriteHandler: BatchHandler {
     return resolved
   }
 
-  /// The values of a heavy write that were staged in the background; empty for other writes.
+  /// The values of a heavy write that a background job has staged (stored invisibly, in small commits); empty for other
+  /// writes.
   /// - Throws: ``Deferral`` if the values still have to be staged.
   private func staged(_ request: WriteRequest, of operation: RealtimeOperation) throws -> StagedWrite {
     if let staged = operation.results.staged {

@@ -22,7 +22,8 @@ final class RulesCache: Sendable {
     var last: (version: Version, rules: StoredRules)?
     /// Rules that were compiled before they are written.
     var prepared: StoredRules?
-    /// The canary ruleset of the state that was read last, and the version that wrote the labels.
+    /// The canary ruleset (for trials, not in force) of the state that was read last, and the version that wrote the
+    /// labels.
     var canary: (version: Version, ruleset: CanaryRuleset?)?
     /// A canary ruleset that was compiled before it is labelled.
     var preparedCanary: CanaryRuleset?

@@ -151,9 +151,9 @@ struct NodeDecoder {
     }
   }
 
-  /// Counts, for each level of a path, the siblings of the path's key, without decoding them. Stops at the
-  /// level where the sum exceeds `maximum`. Returns nil if the
-  /// encoded node itself is a leaf; a leaf further down ends the counts.
+  /// Counts, for each level of a path, the children other than the one on the path, without decoding them. Stops at the
+  /// level where the sum exceeds `maximum`. Returns nil if the encoded node itself is a leaf; a leaf further down ends
+  /// the counts.
   mutating func siblingCounts(along path: ArraySlice<ChildKey>, atMost maximum: Int) throws -> [Int]? {
     var counts: [Int] = []
     var remaining = maximum

@@ -1,8 +1,8 @@
 // Tracks the locations whose children have, or had, priorities, so that a query knows whether a child of its location
-// may have one.
+// may have a priority.
 //
-// Most databases have no priorities. Where no child has one, the default order of queries, by priority,
-// equals the order by key. A query's window is then read from the tree's rows in key order.
+// Most databases have no priorities. Where no child has one, the default order of queries, by priority, equals the
+// order by key. A query's window (the children that it selects) is then read from the tree's rows in key order.
 //
 //   'p'          exists if the rows 'q' are complete: a write to the empty tree creates it
 //   'q' + path 0x00: a child of this location has, or had, a priority; 0x01: any location below it has, or had

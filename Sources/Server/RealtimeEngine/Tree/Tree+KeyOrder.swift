@@ -1,5 +1,5 @@
-// Reads the window of a query in key order from the rows of a location. The cost depends on the size of the
-// window, not of the location.
+// Reads the window of a query in key order, which is the children that it selects, from the rows of a location. The
+// cost depends on the size of the window, not of the location.
 //
 // Rows are sorted by bytes. In key order integers come first, by value, and then all other keys in UTF-16
 // order (see UTF16KeyIterator). Canonical integers are found one after the other from the lower bound on (see

@@ -216,8 +216,8 @@ struct Tree {
     return (true, before)
   }
 
-  /// Replaces a location by the rows of a staged generation, which has at least one row. The new value is not in
-  /// memory, so the cached value is removed.
+  /// Replaces a location by a staged generation (rows under a separate prefix), which has at least one row. The new
+  /// value is not in memory, so the cached value is removed.
   func install(_ generation: StagedGeneration, at path: Path, in writer: BatchWriter) throws {
     if case .empty = try presence(at: path) { try replaceLeaf(above: path, in: writer) }
     try writer.install(generation, at: RowKeys.row(of: path))

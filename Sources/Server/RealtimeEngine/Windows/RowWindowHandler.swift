@@ -2,9 +2,9 @@
 // that the query shows) from index or child rows, and updates it with every write. The cost depends on the
 // size of the window, not of the location (decision 0015).
 //
-// The fan-out stage treats such a location like any other, but holds only a filtered value: the children that
-// some window shows. Each of these queries has the same window on the filtered value as on the complete
-// value. A batch therefore reports each child that enters a window, with its value, and each child that no
+// The fan-out stage, which sends pushes to clients, treats such a location like any other, but holds only a filtered
+// value: the children that some window shows. Each of these queries has the same window on the filtered value as on the
+// complete value. A batch therefore reports each child that enters a window, with its value, and each child that no
 // window shows any more. It omits changes of other children.
 //
 // Invariant: after every step, the filtered value has exactly the children in the windows of
@@ -77,7 +77,7 @@ struct RowWindowHandler: BatchHandler {
     return try batch.reads.keysByRows(query, at: path).flatMap { $0.count <= maximum ? $0 : nil }
   }
 
-  /// A child that is small enough to be read in the batch; nil for a large one.
+  /// Reads a child that is small enough to be read in the batch. Returns nil for a larger child.
   private func smallChild(_ key: ChildKey, at path: Path) throws -> Node? {
     do {
       return try tree.nodeIfSmall(at: path.child(key), staging)

@@ -1,5 +1,6 @@
-// Records the large locations whose windows are updated from rows, each with the windows of the queries that
-// clients listen to. The fan-out stage has only the children in these windows (see `RowWindowHandler`).
+// Records the large locations whose windows are updated from rows. Each location has the windows of the queries that
+// clients listen to; a window is the children that a query selects. The fan-out stage, which sends pushes to clients,
+// has only the children in these windows (see `RowWindowHandler`).
 //
 // Decision: docs/decisions/0015-windows-by-rows.md
 

@@ -161,7 +161,8 @@ extension Node {
       path.keys.removeLast()
       result = result.settingChild(key, to: now)
     }
-    // A priority counts as a child, even of a leaf. An interval that starts at a leaf therefore contains its priority.
+    // The protocol treats a priority as a child, even of a leaf. An interval that starts at a leaf therefore contains
+    // its priority.
     guard priority != nil || updates.priority != nil else { return result }
     path.keys.append(.priority)
     let before = priority.map { Node.leaf($0.leafValue) } ?? .empty

@@ -105,7 +105,7 @@ extension JSONReader {
       if let deferred { return .leaf(.deferred(deferred), priority: priority) }
     }
     if hasEmptyChildren {
-      // A null removes an earlier value of the same key, because the last member with a key counts.
+      // A null removes an earlier value of the same key, because the last member with a key replaces earlier members.
       var last: [ChildKey: Node] = [:]
       for (key, child) in children { last[key] = child }
       children = last.map { ($0.key, $0.value) }
@@ -113,7 +113,7 @@ extension JSONReader {
     return .object(children, priority: priority)
   }
 
-  /// Reads the value of `.value`: a scalar, a server value, or null. Null counts as no value.
+  /// Reads the value of `.value`: a scalar, a server value, or null. Null means no value.
   private mutating func leafValue(
     _ rules: NodeRules, _ limits: RealtimeLimits
   ) throws(JSONError) -> LeafValue? {

@@ -171,7 +171,7 @@ struct NodeStreamFrame: Sendable {
     }
   }
 
-  /// Records that earlier values of a child no longer count, because its name may repeat.
+  /// Records that a later member with the same name may have replaced a child's earlier values.
   mutating func discardValue(of key: ChildKey) {
     if child == key { child = nil }
   }

@@ -4,8 +4,8 @@
 //   1. The reader holds the incomplete token (a key or a string of bounded length) and a few words for every open
 //      object. It never holds a subtree.
 //   2. The reader accepts the same texts as ``JSONReader/readNode(_:limits:)``, with the same meaning: the last of
-//      several members with one name counts. Whenever a name may repeat, an event instructs the receiver to drop the
-//      earlier rows (``NodeStreamReader/Event/repeated(_:)``). Names in ascending order never repeat.
+//      several members with one name replaces the others. Whenever a name may repeat, an event instructs the receiver
+//      to drop the earlier rows (``NodeStreamReader/Event/repeated(_:)``). Names in ascending order never repeat.
 //   3. After such a drop, only the receiver knows whether an object still has children. Therefore its priority arrives
 //      as conditional on children (``NodeStreamReader/Event/priority(_:_:)``).
 
@@ -23,9 +23,9 @@ public struct NodeStreamReader: Sendable {
   public enum Event: Sendable {
     /// A leaf with its priority. The priority of an object is a leaf at a path that ends in `.priority`.
     case row([ChildKey], Node)
-    /// The member at this path may repeat an earlier one. Earlier rows at and below the path no longer count.
+    /// The member at this path may repeat an earlier member. The receiver drops all earlier rows at and below the path.
     case repeated([ChildKey])
-    /// The priority of the object at a path, as a leaf. It counts only if rows below the path remain.
+    /// The priority of the object at a path, as a leaf. The receiver stores it only if rows below the path remain.
     case priority([ChildKey], Node)
   }
 

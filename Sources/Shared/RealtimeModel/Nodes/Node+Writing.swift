@@ -30,7 +30,7 @@ extension Node {
   /// The node with the value at a relative path replaced. Objects that become empty are pruned.
   ///
   /// If the path ends in `.priority`, only the priority is replaced, by the value of the leaf `node`. A boolean or an
-  /// object counts as no priority; validation normally rejects both earlier.
+  /// object sets no priority; validation normally rejects such a write earlier.
   public func setting(_ path: Path, to node: Node) -> Node { setting(path.keys[...], to: node) }
 
   private func setting(_ keys: ArraySlice<ChildKey>, to node: Node) -> Node {

@@ -49,7 +49,7 @@ public struct Node: Sendable {
     return Node(storage: .prioritizedLeaf(PrioritizedLeaf(value.canonical, priority)))
   }
 
-  /// Makes an object. Empty children are omitted. If a key repeats, the last child counts.
+  /// Makes an object. Empty children are omitted. If a key repeats, the last child replaces earlier children.
   ///
   /// O(n) if the children are in key order, else O(n log n).
   public static func object(_ children: [(ChildKey, Node)], priority: Priority? = nil) -> Node {

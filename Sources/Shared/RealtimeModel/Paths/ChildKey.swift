@@ -18,7 +18,8 @@ public struct ChildKey: Sendable, Hashable, Comparable, CustomStringConvertible,
     case maximum
   }
 
-  /// Wraps a string without validating it. The names of the sentinels give the sentinels.
+  /// Wraps a string without validating it. The name of a sentinel gives an ordinary key; only ``init(bound:)`` gives
+  /// sentinels.
   public init(_ text: String) {
     var native = text
     native.makeContiguousUTF8()
@@ -33,7 +34,7 @@ public struct ChildKey: Sendable, Hashable, Comparable, CustomStringConvertible,
   }
 
   /// Wraps the key of a query bound from the wire. The names of the sentinels mean ``minimum`` and ``maximum``. Java
-  /// clients write the latter as `[MAX_KEY]`.
+  /// clients write ``maximum`` as `[MAX_KEY]`.
   public init(bound text: String) {
     switch text {
     case "[MIN_NAME]": self = .minimum

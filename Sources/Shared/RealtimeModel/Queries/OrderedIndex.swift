@@ -1,5 +1,5 @@
-// An ordered index of a location's children, updated as the location changes. Reading a window of k children costs
-// O(k + log n), updating one child O(log n).
+// An ordered index of a location's children, updated as the location changes. Reading a query's window (its result) of
+// k children costs O(k + log n), updating one child O(log n).
 //
 // Children without a value in the ordering (no priority, or no such descendant) come first, by their keys. While no
 // child has a value, no other storage is needed, because the node itself has its children in key order. Children with a

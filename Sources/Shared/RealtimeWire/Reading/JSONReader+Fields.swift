@@ -1,5 +1,5 @@
-// Reads fields that several messages share. A field of a wrong type is an error. Null counts as absent, since
-// JavaScript clients send it for undefined values.
+// Reads fields that several messages share. A field of a wrong type is an error. Null means that the field is absent,
+// because JavaScript clients send it for undefined values.
 
 import JSON
 import RealtimeModel

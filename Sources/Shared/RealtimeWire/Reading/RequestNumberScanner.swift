@@ -40,9 +40,9 @@ public struct RequestNumberScanner: Sendable {
   private var isData = false
   /// Whether the message is malformed, so that it has no certain number.
   private var isBroken = false
-  /// The number that was read; it counts only if the rest of the message is well formed.
+  /// The number that was read; it is valid only if the rest of the message is well formed.
   private var found: Int64?
-  /// The number, if it counts whatever follows.
+  /// The number, if it is valid regardless of the bytes that follow.
   private var confirmed: Int64?
 
   /// Creates a scanner at the start of a message.
