@@ -175,8 +175,8 @@ struct RulesSwapTests {
 
   // MARK: Rules
 
-  /// Replaces the rules many times. Each file is in force when its upload returns. The last file closes both
-  /// collections, which ends the listens.
+  /// Replaces the rules many times. Each file is in force when its upload returns. The last file denies access to
+  /// both collections, which ends the listens.
   private func swap(_ server: FirestoreTestServer, _ tally: Tally) async throws {
     defer { tally.finish() }
     for _ in 0..<Self.swaps / 2 {

@@ -46,7 +46,7 @@ struct PeerMemoryTests {
   }
 
   @Test(
-    "The used budget is the sum of all reservations above each connection's free allowance, within rounding, and ends at 0"
+    "Connections reserve only the bytes above their free allowance, rounded up, and release all of them when they close"
   )
   func reservations() {
     for seed in 0..<200 {

@@ -1,7 +1,7 @@
 // An engine store implements the store contract on a storage engine. It holds the catalogue of databases and
 // the threads. MemoryStore and EmbeddedStore wrap it with their engines.
 //
-// The ceiling is a version on disk that is raised before versions above it are published.
+// The ceiling is a version on disk. The store raises it before it publishes versions above it.
 //
 // Invariant: every version that earlier processes published is at most the ceiling found on disk. Every
 // version that this process assigns is above it, even if the clock was set back.

@@ -18,7 +18,7 @@ package import NIOCore
 
 /// The bytes that all connections of a server may hold together.
 package final class MemoryBudget: Sendable {
-  /// Maximum number of bytes, in addition to each connection's allowance.
+  /// Maximum number of reserved bytes. Each connection may hold its allowance without a reservation.
   package let limit: Int
   private let minimumAge: TimeAmount
   private let holders = NIOLockedValueBox(MemoryHolders())
@@ -26,8 +26,8 @@ package final class MemoryBudget: Sendable {
   /// Creates a budget.
   /// - Parameters:
   ///   - limit: maximum number of bytes.
-  ///   - minimumAge: the time for which a connection may hold its bytes before it may be closed for others. A connection
-  ///     that reads releases its bytes in this time.
+  ///   - minimumAge: a connection that has held its bytes for less than this time is not closed to free memory. A
+  ///     connection whose client reads releases its bytes in this time.
   package init(limit: Int, minimumAge: TimeAmount = .milliseconds(500)) {
     self.limit = limit
     self.minimumAge = minimumAge
@@ -40,8 +40,8 @@ package final class MemoryBudget: Sendable {
   package var connectionShare: Int { min(limit / 8, 64 << 20) }
 
   /// The limit up to which query results may fill the budget. It also applies to responses of connections that already
-  /// hold memory. The remaining quarter serves requests and first responses, which find room there even while
-  /// connections are being closed.
+  /// hold memory. The remaining quarter is for requests, and for the first response of each connection. They find room
+  /// there even before the server may close a connection that holds much.
   var resultLimit: Int { limit / 4 * 3 }
 
   /// The error text for a client whose request does not fit.

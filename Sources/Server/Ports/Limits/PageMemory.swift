@@ -74,8 +74,8 @@ package final class PageMemory: Sendable {
     }
   }
 
-  /// Reserves memory for results that a stream may drop, if half of the share has room now. Returns false, and reserves
-  /// nothing, if not. The other half remains for pages, without which no stream could continue.
+  /// Reserves memory for results that a stream may drop, if they fit into half of the share now. Otherwise returns false
+  /// and reserves nothing. The other half remains for pages of results, which every stream needs to continue.
   package func reserveNow(_ bytes: Int) -> Bool {
     reserveNow(bytes, within: share / 2)
   }
