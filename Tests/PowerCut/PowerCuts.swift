@@ -150,7 +150,7 @@ struct PowerCuts {
       guard children < 8 * count + 40 else { throw CrashError("\(children) children, only \(cuts) cuts") }
       let exitStatus = try disk.run(
         subject, first: 1 + position * subject.steps, count: subject.steps, workers: 8, syncs: syncs,
-        // Revocations are kept for an hour, so the clock of accounts must not go back.
+        // The store keeps revocations for an hour by its clock, so the clock must not go back when the subject is accounts.
         hoursBehind: subject == .accounts ? 0 : position,
         ["POWERCUT_AT": "\(cutChange)", "POWERCUT_MODE": mode, "POWERCUT_SEED": "\(generator.next() >> 8)"])
       guard exitStatus == .killed(SIGKILL) || exitStatus == .exited(0) else {

@@ -8,8 +8,8 @@
 // Invariants
 //   1. Reserved bytes stay within the limit, except for responses that report completed work (`reserveUnchecked`) and for
 //      results that turn out larger than the stream's reservation (`PageMemory.resize`).
-//   2. A holder releases everything at the end of its connection, at the latest. The bytes of a connection that is
-//      being closed for its memory are released immediately.
+//   2. A holder releases everything at the end of its connection, at the latest. If the server closes a connection to
+//      free memory, the connection's bytes are released immediately.
 //
 // Decision: docs/decisions/0031-shares-of-memory.md
 
@@ -99,13 +99,13 @@ package final class MemoryBudget: Sendable {
 package final class MemoryHolder: Sendable {
   /// The peer's address, without its port; empty if unknown.
   let address: String
-  /// Closes the connection; nil if it must not be closed for its memory.
+  /// Closes the connection; nil if the server must not close it to free memory.
   let closing: (@Sendable () -> Void)?
   private let budget: MemoryBudget
 
   /// - Parameters:
   ///   - address: the peer's address, without its port; empty if unknown.
-  ///   - closing: closes the connection, from any thread; nil if it must not be closed for its memory. It must not
+  ///   - closing: closes the connection, from any thread; nil if the server must not close it to free memory. It must not
   ///     retain the connection.
   package init(_ budget: MemoryBudget, address: String, closing: (@Sendable () -> Void)?) {
     self.budget = budget

@@ -32,7 +32,7 @@ package final class PageMemory: Sendable {
     var isClosed = false
   }
 
-  /// Maximum number of waiting streams. Streams that the client has reset keep waiting and count too.
+  /// Maximum number of waiting streams. Streams that the client has reset keep waiting and are included.
   private static let maximumWaiting = 4_000
   /// The pause between two checks whether other connections have released memory.
   private static let pause = TimeAmount.milliseconds(100)
@@ -87,7 +87,7 @@ package final class PageMemory: Sendable {
     }
   }
 
-  /// Changes reserved bytes from `old` to `new`. Growth is not limited.
+  /// Changes reserved bytes from `old` to `new`. The bytes may grow beyond the share and the budget.
   package func resize(from old: Int, to new: Int) {
     state.withLockedValue { state in
       state.held += new - old
