@@ -141,8 +141,8 @@ struct PowerCuts {
     var (cuts, children) = (0, 0)
     try disk.reset()
     while cuts < count {
-      // In one of four children the cut happens early, while the store opens. In the others it happens while
-      // the store writes. A child that completes before its cut does not count.
+      // In one of four children the cut happens early, while the store opens. In the other children it happens while
+      // the store writes. A child that completes before its cut is not counted as a cut.
       let cutChange = Int.random(in: 1...(children % 4 == 0 ? 60 : subject.maximumChange), using: &generator)
       let mode = children % 2 == 0 ? "drop" : "tear"
       let position = children % PowerCuts.childrenPerDirectory
