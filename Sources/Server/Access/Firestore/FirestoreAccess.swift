@@ -113,7 +113,7 @@ package struct DocumentWrite: Sendable, Equatable {
     case verify
   }
 
-  /// The document.
+  /// The name of the written document.
   package var name: DocumentName
   /// The kind of the write. The precondition determines it. In a write without a precondition, the stored document
   /// does.
