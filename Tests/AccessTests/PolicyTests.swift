@@ -51,7 +51,7 @@ private struct UnreadableDocuments: DocumentView {
     }
   }
 
-  @Test("a reader may not write, and no rule applies to a writer")
+  @Test("a service account with the role reader may not write; no policy applies to the role writer")
   func roles() throws {
     let name = try #require(DocumentName(database: Self.database, path: "c/d"))
     let write = FirestoreOperation.commit([DocumentWrite(name, .update)])
@@ -73,7 +73,7 @@ private struct UnreadableDocuments: DocumentView {
     #expect(try Self.decide(OpenPolicy<FirestoreAccess>(), .nobody, .get([name])) == nil)
   }
 
-  @Test("a published policy has a higher version, and observers see it immediately")
+  @Test("publishing a policy increases its version, and observers are notified before `publish` returns")
   func publication() {
     let slot = PolicySlot<RealtimeAccess>(OpenPolicy())
     let pinned = slot.current
@@ -87,7 +87,7 @@ private struct UnreadableDocuments: DocumentView {
     #expect(seen.withLock { $0 } == [2])
   }
 
-  @Test("a directory replaces the default policy, except for databases with a dedicated policy")
+  @Test("a new default policy applies to all databases except those with a dedicated policy")
   func directory() {
     let directory = PolicyDirectory<RealtimeAccess>(default: LockedPolicy())
     let dedicated = directory.slot(of: "dedicated")

@@ -134,7 +134,7 @@ struct DenialLogTests {
     }
   }
 
-  @Test("A request that read too much is logged without its documents, and the entry contains the reason")
+  @Test("A denied request that is too large to be recorded is logged with the reason, and cannot be replayed")
   func largeRequest() async throws {
     try await FirestoreTestServer.serving { server in
       try await load("allow write: if false;", server)

@@ -108,7 +108,7 @@ struct EmulatorSuiteTests {
     }
   }
 
-  @Test("An export replaces another export, and nothing else")
+  @Test("An export replaces an earlier export; a directory with other contents is rejected")
   func replacing() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }

@@ -148,7 +148,7 @@ struct ExportRecoveryTests {
     }
   }
 
-  @Test("Foreign folders stay, and existing files are not overwritten")
+  @Test("Recovery keeps folders that only resemble those of an export, and overwrites no existing file")
   func foreignFiles() async throws {
     let exports = try await exports()
     defer { for path in exports { try? FileManager.default.removeItem(atPath: path) } }

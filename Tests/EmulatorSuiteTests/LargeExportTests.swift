@@ -82,7 +82,7 @@ struct LargeExportTests {
     try await small.close()
   }
 
-  @Test("A document with a record many times its size is imported")
+  @Test("A document is imported even if its export record is many times as large as the document")
   func longName() async throws {
     let path = FirestoreTestServer.temporaryDirectory()
     defer { try? FileManager.default.removeItem(atPath: path) }

@@ -29,7 +29,9 @@ struct ProductionTests {
     await server.stop()
   }
 
-  @Test("A denial by rules has the product's text, without a rule, a line or a value")
+  @Test(
+    "A request that rules deny gets only the hosted product's error text, without the rule, its line or a value"
+  )
   func denial() async throws {
     let path = FirestoreTestServer.temporaryDirectory() + ".rules"
     defer { try? FileManager.default.removeItem(atPath: path) }

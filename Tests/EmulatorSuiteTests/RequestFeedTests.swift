@@ -32,7 +32,7 @@ struct RequestFeedTests {
     return connection
   }
 
-  @Test("A new client receives the last decisions, then each further one; the hub announces the feed")
+  @Test("A new client receives the last decisions, then each later decision; the hub announces the feed")
   func feed() async throws {
     try await FirestoreTestServer.servingSuite { _ in
     } _: { server in
@@ -53,7 +53,7 @@ struct RequestFeedTests {
       let next = try await socket.text(until: #""outcome":"error""#)
       #expect(next.contains(#""granularAllowOutcomes":[{"line":3,"outcome":false}]"#))
       #expect(next.contains(#""method":"get""#) && next.contains(#""auth":{"nullValue":null}"#))
-      // The owner's requests are not decided by rules.
+      // Rules do not apply to the owner's requests, so the feed does not contain them.
       _ = try await server.rest("GET", document, headers: ["Authorization: Bearer owner"])
       try await socket.send([0x89, 0x86, 0, 0, 0, 0] + Array("pong-1".utf8))
       let rest = try await socket.text(until: "pong-1")

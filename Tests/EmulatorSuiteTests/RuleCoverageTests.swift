@@ -45,7 +45,8 @@ struct RuleCoverageTests {
     return ["line", "column", "currentOffset", "endOffset"].map { position[$0].value.int ?? -1 }
   }
 
-  @Test("The report has the positions of Google's emulator, and counts values, errors and skips")
+  @Test(
+    "The report has the positions of Google's emulator, and counts values, errors and skipped expressions")
   func report() async throws {
     try await FirestoreTestServer.serving { server in
       try await load(file, server)
@@ -75,7 +76,7 @@ struct RuleCoverageTests {
     }
   }
 
-  @Test("New rules begin a new report; the page escapes the rules, and lcov names file and lines")
+  @Test("New rules begin a new report; its HTML form escapes the rules, its lcov form names file and lines")
   func forms() async throws {
     try await FirestoreTestServer.serving { server in
       try await load(file, server)
@@ -93,7 +94,7 @@ struct RuleCoverageTests {
     }
   }
 
-  @Test("Rules of the Realtime Database are covered too; production records nothing")
+  @Test("Rules of the Realtime Database have a coverage report too; a production server records no coverage")
   func tree() async throws {
     try await FirestoreTestServer.servingSuite { _ in
     } _: { server in

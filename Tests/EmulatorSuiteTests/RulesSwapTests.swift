@@ -1,5 +1,5 @@
-// Tests that no request is decided by a mixture of two rules files: rules are replaced while clients write, read and
-// listen.
+// Tests that the server decides each request by one rules file and not by a mixture of two files, while rules are
+// replaced and clients write, read and listen.
 //
 // Each of the two files opens one of two collections. Each file denies a request for documents of both collections;
 // only a mixture of the files would allow it. While the second file is in force, a document of the first collection
@@ -175,8 +175,8 @@ struct RulesSwapTests {
 
   // MARK: Rules
 
-  /// Replaces the rules many times. Each file is in force when its upload returns. The last file closes both
-  /// collections, which ends the listens.
+  /// Replaces the rules many times. Each file is in force when its upload returns. The last file denies access to
+  /// both collections, which ends the listens.
   private func swap(_ server: FirestoreTestServer, _ tally: Tally) async throws {
     defer { tally.finish() }
     for _ in 0..<Self.swaps / 2 {
@@ -195,7 +195,7 @@ struct RulesSwapTests {
     try await load(nil, server)
   }
 
-  @Test("No write, read, query or listen is decided by a mixture of two rules files")
+  @Test("Every write, read, query and listen is decided by one rules file, not by a mixture of two files")
   func mixture() async throws {
     try await FirestoreTestServer.serving { server in
       try await Self.commitAsAdministrator(

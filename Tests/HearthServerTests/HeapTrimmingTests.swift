@@ -25,7 +25,9 @@
       #expect(before - after > 150 << 20, "resident before \(before), after \(after)")
     }
 
-    @Test("A busy process trims its heap when it has more than half of its memory", .timeLimit(.minutes(1)))
+    @Test(
+      "A busy process trims its heap when it uses more than half of its permitted memory",
+      .timeLimit(.minutes(1)))
     func busyProcessTrims() async throws {
       let live = try fragmentHeap()
       defer { for address in live { free(UnsafeMutableRawPointer(bitPattern: address)) } }
@@ -36,7 +38,8 @@
       while try before - residentBytes() < 150 << 20 { await Task.yield() }
     }
 
-    @Test("Memory pressure begins at half of the memory, and after a trim at a sixteenth more")
+    @Test(
+      "Memory pressure begins at half of the permitted memory, and after a trim at a sixteenth of it more")
     func pressure() {
       var pressure = MemoryPressure(memory: 1600)
       #expect(!pressure.isHigh(resident: 800))

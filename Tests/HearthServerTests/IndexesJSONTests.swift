@@ -99,7 +99,7 @@ struct IndexesJSONTests {
     #expect(parsed.configuration.overrides.first?.indexes.first?.scope == .collection)
   }
 
-  @Test("An index that names a field twice is left out with a warning, and the others of its file are kept")
+  @Test("An index that names a field twice is left out with a warning, and the file's other indexes are used")
   func repeatedField() throws {
     let parsed = try parse(
       #"""

@@ -77,7 +77,7 @@ struct RulesCommandTests {
     #expect(try await rules("test", "none.json").errors == "hearth: The file none.json does not exist.\n")
   }
 
-  @Test("Findings and differences exit with 2, and sound rules with 0")
+  @Test("`lint` exits with 2 if it finds mistakes, `diff` if verdicts differ; otherwise both exit with 0")
   func lintAndDiff() async throws {
     defer { try? FileManager.default.removeItem(at: directory) }
     try write(firestoreRules("true"), to: "open.rules")
@@ -131,7 +131,9 @@ struct RulesCommandTests {
     }
   }
 
-  @Test("A canary of the Realtime Database reports other verdicts and changes none")
+  @Test(
+    "A canary of the Realtime Database logs verdicts that differ from those of the rules in force, and changes none"
+  )
   func canary() async throws {
     defer { try? FileManager.default.removeItem(at: directory) }
     try write(#"{"rules": {".read": true, ".write": true}}"#, to: "open.json")
@@ -170,7 +172,7 @@ struct RulesCommandTests {
     #expect(!log.contains("of /a by") && !log.contains("of /c by"))
   }
 
-  @Test("Logged denials of both products are decided by a draft")
+  @Test("`replay` decides the logged denials of both products again by a draft of the rules")
   func replay() async throws {
     defer { try? FileManager.default.removeItem(at: directory) }
     try write(firestoreRules("false"), to: "closed.rules")
@@ -209,7 +211,7 @@ struct RulesCommandTests {
     }
   }
 
-  @Test("A production server accepts deployments of an administrator only")
+  @Test("A production server accepts rules only from an administrator")
   func production() async throws {
     defer { try? FileManager.default.removeItem(at: directory) }
     try write(firestoreRules("true"), to: "open.rules")

@@ -105,7 +105,7 @@ struct RulesServiceTests {
     }
   }
 
-  @Test("The calls of the Admin SDK list, read and delete rulesets; the one in force cannot be deleted")
+  @Test("The calls of the Admin SDK list, read and delete rulesets; the ruleset in force cannot be deleted")
   func rulesets() async throws {
     try await withServer { server in
       let root = "/firebaserules.googleapis.com/v1/projects/demo"
@@ -159,7 +159,7 @@ struct RulesServiceTests {
     }
   }
 
-  @Test("A test suite decides its cases with the stored document and mocked functions")
+  @Test("A test call decides each case of its suite, with the case's stored document and mocked functions")
   func testSuite() async throws {
     try await withServer { server in
       let text = """

@@ -1,5 +1,6 @@
-// Tests of group commit. A gated engine lets each test block commits to disk, release them, or make them
-// fail. Tests wait for events and never for a time.
+// Tests of group commit: one sync makes the commits of several calls durable. The body of a call is the closure that reads
+// and writes rows. A gated engine lets each test block commits to disk, release them, or make them fail. Tests wait for
+// events and never for a time.
 
 import Locking
 import OrderedStore
@@ -56,7 +57,9 @@ struct CommitPipelineTests {
     }
   }
 
-  @Test("Commits that arrive during a sync share the next sync, and their bodies run during the first")
+  @Test(
+    "Commits that arrive during a sync share the next sync, and their bodies already run during the first sync"
+  )
   func commitsShareSyncs() async throws {
     let engine = GatedEngine()
     let (store, database) = try await open(engine)
@@ -82,7 +85,7 @@ struct CommitPipelineTests {
     try await store.close()
   }
 
-  @Test("A body that only reads completes after the rows that it saw are durable")
+  @Test("A call whose body only reads completes after the rows that the body saw are durable")
   func readersWait() async throws {
     let engine = GatedEngine()
     let (store, database) = try await open(engine)
@@ -172,7 +175,7 @@ struct CommitPipelineTests {
     try await store.close()
   }
 
-  @Test("After a failed write of the trimmer, later writes fail as unavailable")
+  @Test("After a failed write of the trimmer, which deletes old history, later writes fail as unavailable")
   func failedTrimming() async throws {
     let engine = GatedEngine()
     let clock = SteppedClock()
@@ -191,7 +194,9 @@ struct CommitPipelineTests {
     try await store.close()
   }
 
-  @Test("A commit whose write failed is invisible to readers, log and followers")
+  @Test(
+    "A commit whose write failed appears neither in reads nor in the log, and no follower of the log receives it"
+  )
   func failedCommitsStayUnseen() async throws {
     let engine = GatedEngine()
     let (store, database) = try await open(engine)

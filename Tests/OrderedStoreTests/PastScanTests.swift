@@ -31,7 +31,9 @@ struct PastScanTests {
     return (store, database, before)
   }
 
-  @Test("A scan of the past steps over keys created later without a seek for each", arguments: [false, true])
+  @Test(
+    "A scan of the past passes keys that were created later without a seek for each key",
+    arguments: [false, true])
   func seeksOnce(reverse: Bool) async throws {
     let engine = SeekCounter()
     let (store, database, before) = try await databaseWithDeletedKeys(engine, deletedKeys: 3_000)
@@ -76,7 +78,7 @@ struct PastScanTests {
     try await store.close()
   }
 
-  @Test("A scan stops after its maximum of keys without a visible row, and the parts together are complete")
+  @Test("A scan stops after a maximum number of hidden keys, and continued scans together return all rows")
   func hiddenKeyLimit() async throws {
     let engine = SeekCounter()
     let (store, database, before) = try await databaseWithDeletedKeys(engine, deletedKeys: 1_000)

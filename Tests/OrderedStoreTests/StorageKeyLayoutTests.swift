@@ -1,4 +1,5 @@
-// Tests of the layout of keys and values on disk, and of the errors for damaged rows.
+// Tests of the layout of keys and values on disk, and of the errors for damaged rows. An undo row is the old value of a
+// row, stored for reads of the past.
 
 import OrderedStore
 import Testing
@@ -76,7 +77,9 @@ struct StorageKeyLayoutTests {
     #expect(error?.message.contains("format 9") == true)
   }
 
-  @Test("A damaged version ceiling is reported as corrupted")
+  @Test(
+    "A store whose highest permitted version (ceiling) is damaged is not opened, and the error is `corrupted`"
+  )
   func damagedCeiling() throws {
     let engine = MemoryEngine()
     let batch = engine.makeBatch()

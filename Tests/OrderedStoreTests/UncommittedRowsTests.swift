@@ -15,7 +15,7 @@ struct UncommittedRowsTests {
   }
 
   @Test(
-    "Reads and scans see all commits in flight and the running body, also after rollbacks",
+    "Reads and scans see the rows of all commits in flight and of the running body, also after rollbacks",
     arguments: 1...12 as ClosedRange<UInt64>)
   func agreesWithModel(_ seed: UInt64) {
     var random = SeededGenerator(seed: seed)

@@ -143,7 +143,7 @@ struct HTTP2FloodTests {
     }
   }
 
-  @Test("A call that is reset together with its request never runs", arguments: ["Read", "Flood"])
+  @Test("A call never runs if its request and its reset arrive together", arguments: ["Read", "Flood"])
   func resetBeforeStart(method: String) async throws {
     try await withEcho { echo in
       let client = try await RawConnection.connect(port: echo.port.port)

@@ -125,7 +125,7 @@ struct HalfCloseTests {
     }
   }
 
-  @Test("A back channel ends when its client half-closes")
+  @Test("A WebChannel back channel (the long streamed response) ends when its client half-closes")
   func backChannel() async throws {
     try await serving { server, tls in
       let (client, opened) = try await WebChannelTestClient.handshake(

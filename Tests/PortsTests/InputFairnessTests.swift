@@ -155,7 +155,7 @@ struct InputFairnessTests {
     }
   }
 
-  @Test("A connection that closes with unread input leaves the event loop to others")
+  @Test("Other connections are served while a connection with unread input closes")
   func unreadInput() async throws {
     try await withOneLoop { port, _ in
       let client = try await RawClient.connect(port)

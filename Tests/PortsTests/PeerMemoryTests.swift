@@ -46,7 +46,7 @@ struct PeerMemoryTests {
   }
 
   @Test(
-    "The used budget is the sum of all reservations above each connection's free allowance, within rounding, and ends at 0"
+    "Connections reserve only the bytes above their free allowance, rounded up, and release all of them when they close"
   )
   func reservations() {
     for seed in 0..<200 {
@@ -74,7 +74,7 @@ struct PeerMemoryTests {
   }
 
   @Test(
-    "gRPC request bodies on many connections: bodies above the limit are rejected, small ones pass, all memory is released"
+    "Memory limit of gRPC request bodies: bodies that exceed it are rejected, small bodies pass, all memory is released"
   )
   func grpcBodies() async throws {
     let limits = limits()
@@ -123,7 +123,7 @@ struct PeerMemoryTests {
   }
 
   @Test(
-    "gRPC responses that clients do not read: further reads and writes with a response are rejected")
+    "If clients do not read gRPC responses, later reads and later writes with a response are rejected")
   func grpcResponses() async throws {
     let limits = limits()
     try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { server in
@@ -167,7 +167,9 @@ struct PeerMemoryTests {
     }
   }
 
-  @Test("Query pages that a client does not read: further queries of its connection wait, others continue")
+  @Test(
+    "If a client does not read query pages, more queries of its connection wait, and other connections continue"
+  )
   func grpcStreams() async throws {
     var limits = limits()
     // Results may fill three quarters of the budget: the unread page, and the largest page of the client that
@@ -195,7 +197,7 @@ struct PeerMemoryTests {
     }
   }
 
-  @Test("Listen targets reserve memory: streams above the limit end, others continue")
+  @Test("Listen targets reserve memory: streams that exceed the memory limit end, and other streams continue")
   func grpcTargets() async throws {
     var limits = limits()
     limits.responseTimeout = .seconds(1)
@@ -250,7 +252,8 @@ struct PeerMemoryTests {
   }
 
   @Test(
-    "REST request bodies on many connections: 503 above the limit, small ones pass, all memory is released")
+    "Memory limit of REST request bodies: bodies that exceed it get 503, small bodies pass, all memory is released"
+  )
   func restBodies() async throws {
     let limits = limits()
     try await RealtimeTestServer.run(port: limits) { server in
@@ -432,7 +435,7 @@ struct PeerMemoryTests {
     }
   }
 
-  @Test("The memory of an event for many listeners counts once, so no listener is disconnected")
+  @Test("An event for many listeners is counted once in the memory budget, so no listener is disconnected")
   func broadcast() async throws {
     let limits = limits()
     try await RealtimeTestServer.run(port: limits) { server in

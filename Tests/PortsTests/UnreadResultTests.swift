@@ -18,7 +18,8 @@ struct UnreadResultTests {
   private static let limit = 32 << 20
   private static let text = Proto.Value.text(String(repeating: "x", count: 900_000))
 
-  /// The address of the clients that do not read. Budgets weigh the connections of an address together.
+  /// The address of the clients that do not read. The memory budget adds up the bytes of an address's
+  /// connections to choose the connection that it closes.
   private func unreadingAddress() throws -> SocketAddress? {
     #if os(Linux)
       try SocketAddress(ipAddress: "127.0.0.2", port: 0)

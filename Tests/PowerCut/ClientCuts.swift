@@ -1,6 +1,6 @@
 // The client-cuts run ends clients of an SDK at random changes of their disk. One third of the clients are killed, and
-// the disk keeps all data. For the others the power is cut (PowerCuts.swift). For half of all clients, a random sync also
-// fails before the kill or power cut.
+// the disk keeps all data. For the other clients the power is cut (PowerCuts.swift). For half of all clients, a random sync
+// also fails before the kill or power cut.
 //
 // The next start must find a prefix of the writes, in order and without a gap. After a kill they include every write
 // whose event the app received; after a power cut or a failed sync, every write that is durable. The app must

@@ -141,8 +141,8 @@ struct PowerCuts {
     var (cuts, children) = (0, 0)
     try disk.reset()
     while cuts < count {
-      // In one of four children the cut happens early, while the store opens. In the others it happens while
-      // the store writes. A child that completes before its cut does not count.
+      // In one of four children the cut happens early, while the store opens. In the other children it happens while
+      // the store writes. A child that completes before its cut is not counted as a cut.
       let cutChange = Int.random(in: 1...(children % 4 == 0 ? 60 : subject.maximumChange), using: &generator)
       let mode = children % 2 == 0 ? "drop" : "tear"
       let position = children % PowerCuts.childrenPerDirectory
@@ -150,7 +150,7 @@ struct PowerCuts {
       guard children < 8 * count + 40 else { throw CrashError("\(children) children, only \(cuts) cuts") }
       let exitStatus = try disk.run(
         subject, first: 1 + position * subject.steps, count: subject.steps, workers: 8, syncs: syncs,
-        // Revocations are kept for an hour, so the clock of accounts must not go back.
+        // The store keeps revocations for an hour by its clock, so the clock must not go back when the subject is accounts.
         hoursBehind: subject == .accounts ? 0 : position,
         ["POWERCUT_AT": "\(cutChange)", "POWERCUT_MODE": mode, "POWERCUT_SEED": "\(generator.next() >> 8)"])
       guard exitStatus == .killed(SIGKILL) || exitStatus == .exited(0) else {

@@ -64,7 +64,7 @@ final class ProcessSignals: @unchecked Sendable {
     let registrations = DispatchGroup()
     for number in [SIGTERM, SIGINT, SIGHUP] {
       #if canImport(Darwin)
-        // On this system the signal's default action would otherwise end the process before the handler runs.
+        // On Apple's systems the signal's default action would otherwise end the process before the handler runs.
         signal(number, SIG_IGN)
       #endif
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)

@@ -16,7 +16,7 @@ struct RulesCommand: AsyncParsableCommand {
       """,
     subcommands: [Test.self, Lint.self, Diff.self, Replay.self, Deploy.self, History.self, Rollback.self])
 
-  /// The exit code for findings.
+  /// The exit code if a case fails, or if there are findings of the linter or differences between rules.
   static let findings = ExitCode(2)
 
   /// Runs a command and reports its error.
@@ -43,7 +43,7 @@ struct RulesCommand: AsyncParsableCommand {
     }
   }
 
-  /// Reads a file of cases.
+  /// Reads a file of cases: requests with the verdicts that the rules should give.
   static func cases(_ path: String) throws(HearthError) -> RuleCaseFile {
     let bytes = try read(path)
     do throws(RuleCaseError) { return try RuleCaseFile(bytes) } catch {

@@ -51,7 +51,7 @@ struct DecompressionTests {
   }
 
   @Test(
-    "The output limit is exact, and covers all gzip members",
+    "Output of exactly the limit is accepted, one byte more is rejected; gzip members share the limit",
     arguments: [CompressionAlgorithm.gzip, .deflate])
   func limits(algorithm: CompressionAlgorithm) throws {
     let compressed = TestCompressor.compress(Self.plain, algorithm)
@@ -63,7 +63,8 @@ struct DecompressionTests {
     }
   }
 
-  @Test("Truncated input and trailing bytes are errors, and no flipped bit changes the output")
+  @Test(
+    "Truncated input and trailing bytes are errors; a flipped bit is an error or leaves the output unchanged")
   func corruption() {
     for algorithm in [CompressionAlgorithm.gzip, .deflate] {
       let text = Array("a text of some length, of some length".utf8)
@@ -88,7 +89,7 @@ struct DecompressionTests {
   }
 
   @Test(
-    "The memory of the output is at most twice its length",
+    "The buffer of the decompressed output is at most twice as large as the output",
     arguments: [0, 1, 3, 100, 5_000, 70_000])
   func memory(count: Int) throws {
     let compressed = ByteBuffer(bytes: TestCompressor.compress([UInt8](repeating: 1, count: count)))

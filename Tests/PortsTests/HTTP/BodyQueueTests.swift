@@ -23,7 +23,9 @@ struct BodyQueueTests {
     #expect(chunks == 2)
   }
 
-  @Test("A complete body whose last chunks are discarded is broken")
+  @Test(
+    "If the queued chunks of a complete body are discarded, the consumer receives `broken` instead of the end"
+  )
   func discardedChunks() async throws {
     let queue = BodyQueue {}
     queue.add(ByteBuffer(bytes: [1, 2, 3]))

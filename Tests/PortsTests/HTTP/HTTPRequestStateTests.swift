@@ -64,7 +64,9 @@ struct HTTPRequestStateTests {
     #expect(receivingCloses)
   }
 
-  @Test("A half-close lets a pending response finish, unless it is abandoned", arguments: [false, true])
+  @Test(
+    "After a half-close the connection waits for a pending response, unless it is no longer needed",
+    arguments: [false, true])
   func halfCloseDuringResponse(isAbandoned: Bool) {
     var state = stateAfterRequest()
     let stateCloses = state.peerHalfClosed(isAbandoned: isAbandoned)

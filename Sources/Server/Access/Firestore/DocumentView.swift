@@ -20,11 +20,11 @@ package protocol DocumentView {
   /// The time of the operation: for a commit the time of its server timestamps, for a read the current time.
   var time: Timestamp { get }
 
-  /// The part of the operation to decide.
+  /// The part of the operation that the policy decides in this call.
   var part: DecisionPart { get }
 }
 
 extension DocumentView {
-  /// By default the complete operation.
+  /// By default the policy decides the complete operation in one call.
   package var part: DecisionPart { .all }
 }

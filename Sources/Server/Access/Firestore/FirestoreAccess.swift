@@ -113,12 +113,12 @@ package struct DocumentWrite: Sendable, Equatable {
     case verify
   }
 
-  /// The document.
+  /// The name of the written document.
   package var name: DocumentName
   /// The kind of the write. The precondition determines it. In a write without a precondition, the stored document
   /// does.
   package var kind: Kind
-  /// Whether a precondition determined the kind.
+  /// Whether a precondition of the write, and not the stored document, determined the kind.
   package var isConditional: Bool
 
   /// Makes a write.

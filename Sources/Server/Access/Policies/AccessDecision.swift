@@ -25,8 +25,8 @@ package struct AccessDecision<Product: AccessProduct>: Sendable {
   package var dependsOnTime: Bool
   /// The evaluation behind the decision, for an observer of all decisions; nil unless it was requested.
   package var record: (any DecisionRecord)?
-  /// The state with which to continue if only a part of the operation is decided: see ``UnfinishedDecision``. Nil for a
-  /// finished decision.
+  /// The state with which the policy continues if it has decided only a part of the operation: see
+  /// ``UnfinishedDecision``. Nil for a finished decision.
   package var continuation: (any Sendable)?
 
   private init(_ denial: Denial?, _ dependencies: [Product.Resource], _ dependsOnTime: Bool) {
@@ -35,10 +35,10 @@ package struct AccessDecision<Product: AccessProduct>: Sendable {
     self.dependsOnTime = dependsOnTime
   }
 
-  /// Allows the operation for all time.
+  /// Allows the operation. No later change of data or time causes a new decision.
   package static var allowed: AccessDecision { AccessDecision(nil, [], false) }
 
-  /// Allows the operation while the items that the decision read are unchanged.
+  /// Allows the operation. If an item that the decision read changes, the policy decides again.
   package static func allow(
     dependingOn dependencies: [Product.Resource] = [], time dependsOnTime: Bool = false
   ) -> AccessDecision {
@@ -57,12 +57,13 @@ package struct AccessDecision<Product: AccessProduct>: Sendable {
   }
 }
 
-/// Thrown instead of a decision that would take long: only a part of the operation is decided, and nothing is allowed yet.
+/// Thrown instead of a decision that would take long: the policy has decided only a part of the operation, and allows
+/// nothing yet.
 ///
 /// The engine lets other operations run, then requests the next part with ``DecisionPart/rest(_:)``. It must do so at
 /// the same version, or start again if one of the documents that were read has changed.
 package struct UnfinishedDecision<Product: AccessProduct>: Error {
-  /// The state with which to continue. Only the policy knows its contents.
+  /// The state with which the policy continues. Only the policy knows its contents.
   package var continuation: any Sendable
   /// The items that the decision has read so far, apart from those that the operation names.
   package var dependencies: [Product.Resource]

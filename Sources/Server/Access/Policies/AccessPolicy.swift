@@ -21,8 +21,8 @@ package protocol AccessPolicy<Product>: Sendable {
   ) throws -> AccessDecision<Product>
 
   /// Decides one operation like ``decide(_:_:view:)``, counts the evaluation for the coverage of the rules, and adds
-  /// its record to the decision. If an observer receives all decisions, the engine calls this method instead of
-  /// `decide`, so that nothing is evaluated twice.
+  /// the record of the evaluation to the decision. If an observer receives all decisions, the engine calls this method
+  /// instead of `decide`, so that nothing is evaluated twice.
   /// - Throws: the errors of `view`.
   func decideRecorded(
     _ principal: Principal, _ operation: Product.Operation, view: Product.View

@@ -1,10 +1,11 @@
-// A decision observer receives the decisions about one database's operations, for its operators.
+// A decision observer receives the access policy's decisions about one database's operations, and shows them to operators:
+// in the denial log, the coverage of rules and the emulator's request feed.
 //
 // Invariant: nothing that an observer records reaches a client. The caller's error does not depend on the observer.
 
 /// Receives decisions about the operations of one database.
 package protocol DecisionObserver<Product>: Sendable {
-  /// The product whose operations are decided.
+  /// The product about whose operations the observer receives decisions.
   associatedtype Product: AccessProduct
 
   /// Whether the observer also receives decisions that allow the operation. Only an emulator's observer does. Policies

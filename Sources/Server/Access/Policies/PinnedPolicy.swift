@@ -3,7 +3,7 @@
 
 /// A published policy, as one operation uses it.
 package struct PinnedPolicy<Product: AccessProduct>: Sendable {
-  /// The policy.
+  /// The policy, which decides about users and callers without credentials.
   package let policy: any AccessPolicy<Product>
   /// The version of the policy. It increases with every publication to its slot, from 1.
   package let version: UInt64

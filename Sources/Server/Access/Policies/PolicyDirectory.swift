@@ -1,4 +1,5 @@
-// The policy directory holds the policy slots of all databases of a server.
+// The policy directory holds the policy slots of all databases of a server. A slot is the replaceable access policy of one
+// database.
 //
 // Unused slots are released, so that requests for unknown databases take no memory.
 //
@@ -53,7 +54,7 @@ package final class PolicyDirectory<Product: AccessProduct>: Sendable {
     self.observer = observer
   }
 
-  /// The slot of a database, with the default policy at first.
+  /// The slot of a database. A new slot has the default policy until a dedicated policy is published to it.
   package func slot(of database: Product.Database) -> PolicySlot<Product> {
     let (slot, unused) = state.withLock { state -> (PolicySlot<Product>, [PolicySlot<Product>]) in
       if let slot = state.slots[database] { return (slot, []) }

@@ -1,6 +1,6 @@
 // Emulator tokens: the credentials that a server started with `--emulator` trusts without verification.
 //
-// Invariant: only a process that was started as an emulator may call this reader.
+// Invariant: only a process that was started as an emulator may use this verifier.
 
 package import JSON
 

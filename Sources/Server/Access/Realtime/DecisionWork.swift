@@ -1,7 +1,8 @@
-// Bounds the work of decisions that run while other operations wait. A decision that exceeds the bound is not
-// a denial: the engine repeats it in the background, where no operation waits.
+// Bounds the work of an access policy's decisions that run while other operations wait. A decision that exceeds the bound
+// is interrupted, not denied: the engine makes it again in the background, where no operation waits for it.
 
-/// The work that some decisions may spend together, in steps. A step takes about as long as one operator.
+/// The work that some decisions may spend together, in steps. A step takes about as long as the evaluation of
+/// one operator of a rule.
 package final class DecisionWork {
   /// The steps that remain. Not negative.
   package private(set) var steps: Int

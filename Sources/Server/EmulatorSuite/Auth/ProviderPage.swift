@@ -7,7 +7,7 @@ import Ports
 
 /// The page of identity providers.
 enum ProviderPage {
-  /// The page.
+  /// The response that contains the page.
   static let response = HTTPResponse(
     status: .ok, headers: ["content-type": "text/html; charset=utf-8"], body: ByteBuffer(string: html))
 

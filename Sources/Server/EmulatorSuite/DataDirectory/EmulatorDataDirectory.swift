@@ -166,7 +166,7 @@ package struct EmulatorDataDirectory: Sendable {
   // MARK: Import
 
   /// Imports a directory. It may be an export of this server, of the emulator suite or of Firestore alone, or contain
-  /// JSON files of the Realtime Database. Documents are added to existing ones; a Realtime Database is replaced.
+  /// JSON files of the Realtime Database. An import adds documents to existing ones, and replaces each Realtime Database.
   /// - Parameter mayBeMissing: whether a missing or empty directory counts as an empty export.
   /// - Throws: ``EmulatorDataError`` for a directory that is missing or cannot be read.
   package func load(from path: String, mayBeMissing: Bool = false) async throws(EmulatorDataError) {

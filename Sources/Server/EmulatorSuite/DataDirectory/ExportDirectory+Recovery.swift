@@ -6,7 +6,7 @@
 //
 // Invariants
 //   1. If the directory itself contains a manifest, its export is complete, and the folders are useless.
-//   2. Only such folders are removed, and existing files are never overwritten.
+//   2. Recovery removes only folders with these names, and never overwrites an existing file.
 
 import FirestoreModel
 

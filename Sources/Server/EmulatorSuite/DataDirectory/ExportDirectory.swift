@@ -6,7 +6,7 @@
 //   1. One process at a time replaces the contents of a directory.
 //   2. After a power cut or the end of the process at any moment, the old or the new export is complete. It may be in a
 //      folder from which the next export recovers it (`ExportDirectory+Recovery.swift`).
-//   3. An export is on disk before its caller is notified.
+//   3. When `replace(with:)` returns, the export is on disk.
 
 import FirestoreModel
 

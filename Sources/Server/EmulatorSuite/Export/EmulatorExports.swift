@@ -152,9 +152,9 @@ struct EmulatorExports: Sendable {
     return batch.isEmpty ? writes.prefix(1) : batch
   }
 
-  /// Commits writes. If they exceed a limit together, commits each half separately. The size cannot be checked before,
-  /// since it depends on indexes and replaced documents, which only the database knows. A single rejected write is an
-  /// error.
+  /// Commits writes. If they exceed a limit together, commits each half separately. The size of a commit is not known
+  /// before, because it depends on indexes and replaced documents, which only the database knows. A single rejected write
+  /// is an error.
   private func commit(
     _ writes: ArraySlice<Write>, in database: DatabaseName, from path: String
   ) async throws(FirestoreError) {

@@ -108,7 +108,7 @@ extension ExportFiles {
     guard rename(path, target) == 0 else { throw Failure("move \(path) to", target) }
   }
 
-  /// Removes the empty ones of some directories.
+  /// Removes those of the directories that are empty.
   static func removeEmpty(_ paths: [String]) { for path in paths { rmdir(path) } }
 
   /// Removes a file or a directory tree. Links are not followed.

@@ -1,7 +1,7 @@
 // Serves the feed of decisions to the emulator's web interface, as a WebSocket at `/requests` of the Firestore port.
 //
-// Invariant: a client that does not read holds a bounded number of bytes; then its connection is closed. It can connect
-// again and receives the last records.
+// Invariant: the messages that a client has not read take a bounded number of bytes. Beyond it the server closes the
+// connection. The client can connect again and receives the last records.
 
 import Crypto
 import FirestoreEndpoints

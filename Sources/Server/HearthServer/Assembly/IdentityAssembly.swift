@@ -87,7 +87,8 @@ struct IdentityAssembly: Sendable {
   /// Fetches the keys of other issuers until its task is cancelled.
   func loadIssuerKeys() async { await production?.issuerKeys.run() }
 
-  /// Lets the databases check the callers of connections and of onDisconnect writes for revocation.
+  /// Makes the Realtime engine check whether credentials are revoked: those of open connections, and those with which
+  /// stored onDisconnect writes were registered.
   func checkCallers(of realtime: RealtimeEngine) {
     guard let verifier = production?.authority.verifier else { return }
     realtime.revoke { verifier.isRevoked($0) }
@@ -97,7 +98,7 @@ struct IdentityAssembly: Sendable {
   /// Ends the open streams and the authentication of open connections of callers whose credentials are revoked. Runs
   /// until its task is cancelled.
   ///
-  /// Revocations that arrive during a scan of the streams share the next one.
+  /// All revocations that arrive during one scan of the streams cause a single further scan.
   func endRevokedStreams(of firestore: FirestoreEngine, _ realtime: RealtimeEngine) async {
     guard let production else { return }
     let (revocations, continuation) = AsyncStream.makeStream(

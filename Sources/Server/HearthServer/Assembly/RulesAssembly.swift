@@ -52,7 +52,7 @@ struct FirestoreRules {
   /// Whether the configuration names no rules files.
   var isEmpty: Bool { rulesets.isEmpty }
 
-  /// Releases the rules in all databases.
+  /// Releases the rules: stores them and puts them in force in the databases to which they belong.
   /// - Throws: ``HearthError`` if the store cannot write.
   func release(on engine: FirestoreEngine) async throws(HearthError) {
     let namedDatabases = Set(rulesets.compactMap(\.database))

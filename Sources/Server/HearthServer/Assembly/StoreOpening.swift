@@ -36,7 +36,8 @@ extension HearthConfiguration.Storage {
   /// 2020-01-01T00:00:00Z in microseconds since 1970. RocksDB fails on times before 1970.
   private static let minimumTime: UInt64 = 1_577_836_800_000_000
   /// The time that a server may be stopped before its clock must be confirmed, in microseconds: a year.
-  /// Smaller errors of the clock are accepted, since versions only wait until the clock has caught up.
+  /// Smaller errors of the clock are accepted: after the clock is corrected, versions rise by 1 µs per commit until it has
+  /// caught up.
   private static let maximumIdleTime: UInt64 = 366 * 86_400_000_000
   /// The address space that a server needs, in bytes. A start alone takes about 0.9 GiB.
   private static let minimumAddressSpace = 2 << 30

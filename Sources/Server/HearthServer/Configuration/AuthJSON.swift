@@ -173,7 +173,7 @@ struct AuthJSON: Sendable {
     return audiences
   }
 
-  /// The address of keys. Over unencrypted HTTP anyone on the network path could replace the keys, so HTTP is
+  /// The URL of an issuer's public keys. Over unencrypted HTTP anyone on the network path could replace the keys, so HTTP is
   /// allowed on the same machine only.
   private static func keysURL(
     _ object: JSONObject, _ name: String, _ path: String

@@ -26,13 +26,13 @@ package struct DenialReplay: Sendable {
   private let client: RulesClient
   private let path: String
 
-  /// Names a database of Cloud Firestore.
+  /// Creates the replay of a Cloud Firestore database's denials.
   package init(_ client: RulesClient, project: String, database: String) {
     self.client = client
     path = Self.path(project, "databases", database)
   }
 
-  /// Names a Realtime Database.
+  /// Creates the replay of a Realtime Database's denials.
   package init(_ client: RulesClient, project: String, namespace: String) {
     self.client = client
     path = Self.path(project, "instances", namespace)

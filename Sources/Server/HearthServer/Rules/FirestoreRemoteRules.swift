@@ -10,7 +10,7 @@ package struct FirestoreRemoteRules: RemoteRules {
   /// The ID of the release.
   private let release: String
 
-  /// Names a database.
+  /// Creates the access to a database's rules.
   /// - Parameter database: the database's ID, such as `(default)`.
   package init(_ client: RulesClient, project: String, database: String) {
     self.client = client

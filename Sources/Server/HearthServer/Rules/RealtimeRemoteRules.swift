@@ -8,7 +8,7 @@ package struct RealtimeRemoteRules: RemoteRules {
   private let client: RulesClient
   private let namespace: String
 
-  /// Names a database.
+  /// Creates the access to a database's rules.
   /// - Parameter namespace: the name of the database, such as `demo-default-rtdb`.
   package init(_ client: RulesClient, namespace: String) {
     self.client = client

@@ -1,5 +1,5 @@
-// Assigns the numbers of databases. The number of a provisional database that is released without a commit is
-// assigned again, so that requests for unknown names do not use up the numbers.
+// Assigns the numbers of databases. A provisional database is open, but has no commit yet. If it is released without a
+// commit, its number is assigned again, so that requests for unknown names do not use up the numbers.
 //
 // Invariant: `next` is above every number that was assigned, so it is stored with each new database.
 

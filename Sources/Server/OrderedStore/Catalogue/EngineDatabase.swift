@@ -48,8 +48,8 @@ final class EngineDatabase: OrderedDatabase {
     _ body: @escaping @Sendable (any SequencedTransaction) throws -> Result, _ call: SequencedCall<Result>
   ) {
     do {
-      // The closure retains the handle: neither the store nor a provisional database may be released before every call
-      // is completed.
+      // The closure retains the handle: neither the store nor a provisional database (one without a commit) may be
+      // released before every call is completed.
       try database.sequencer.enqueue { sequencer in
         withExtendedLifetime(self) {
           sequencer.execute(validating: validation, body, call) { self.validate($0, body, call) }

@@ -1,7 +1,7 @@
 // An engine store implements the store contract on a storage engine. It holds the catalogue of databases and
 // the threads. MemoryStore and EmbeddedStore wrap it with their engines.
 //
-// The ceiling is a version on disk that is raised before versions above it are published.
+// The ceiling is a version on disk. The store raises it before it publishes versions above it.
 //
 // Invariant: every version that earlier processes published is at most the ceiling found on disk. Every
 // version that this process assigns is above it, even if the clock was set back.
@@ -105,7 +105,8 @@ package final class EngineStore: OrderedStore {
       self,
       try await onCatalogue {
         let database = try self.open(name, history)
-        // A restarted process must not assign the version again, since readers see it from now on.
+        // Readers see this version from now on, so the ceiling on disk must be at least as high: a restarted process must
+        // not assign the version again.
         let created = database.createdVersion
         if created > self.pipeline.durableCeiling { try self.write(database.publishedState, created) }
         return database
@@ -291,7 +292,7 @@ package final class EngineStore: OrderedStore {
     trimmer.add(database)
   }
 
-  /// Forgets a provisional database whose last handle was released.
+  /// Removes a provisional database whose last handle was released from the registry.
   private func release(_ name: String, _ number: DatabaseNumber, _ newest: Version) {
     registry.withLock { registry in
       registry.provisional[name] = nil

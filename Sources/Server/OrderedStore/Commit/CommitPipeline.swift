@@ -10,7 +10,8 @@
 //   5. Commit/CommitPipeline.swift        adds the rows to the open group (keys: Engine/StorageKeyLayout.swift)
 //   6. EmbeddedStore/RocksBatch.swift, RocksEngine.swift   sort the batch, write and sync it (MemoryEngine: in memory)
 //   7. Commit/PublishedState.swift        makes the commit visible to readers
-//   8. Commit/CommitPipeline.swift        delivers the record to followers, then completes the call
+//   8. Commit/CommitPipeline.swift        delivers the log record to the followers (subscribers to the database's log in
+//                                         this process), then completes the call
 //
 // Invariants
 //   1. Groups are written one at a time, in order. Within a group, commits of one database keep their sequence.
@@ -84,7 +85,7 @@ final class CommitPipeline: Sendable {
     var isStopping = false
     /// Whether the writer has returned. Calls submitted later fail, because no thread would write them.
     var hasEnded = false
-    /// Whether the writer may take the open group.
+    /// Whether the writer may take the open group: a submitter has called `release()`, or the group is full.
     var isReleased = false
   }
 
@@ -237,7 +238,8 @@ final class CommitPipeline: Sendable {
     return engine.snapshot()
   }
 
-  /// Makes a durable group visible: to readers, then to followers, then to the callers.
+  /// Makes a durable group visible: publishes it for readers, then delivers its log records to the followers, then
+  /// completes its calls.
   private func publish(_ group: Group, _ snapshot: (any EngineSnapshot)?) {
     precondition(group.stage == .durable, "invariant: a group is published only after it is durable")
     precondition(

@@ -93,8 +93,8 @@ public protocol OrderedDatabase: Sendable {
   ///
   /// `body` sees every commit sequenced before it, durable or in flight. Calls that change the same key
   /// therefore neither conflict nor wait for each other's sync. Bodies run one at a time, in the order of the calls.
-  /// Only a call whose reads take long to validate runs after later calls. `completion` runs after the commit is
-  /// durable. A body that throws writes nothing.
+  /// Only the body of a call whose reads take long to validate may run after the bodies of later calls.
+  /// `completion` runs after the commit is durable. A body that throws writes nothing.
   ///
   /// A body that neither writes nor logs makes no commit. `completion` then gets the version of the state
   /// that the body saw, after that state is durable. With ``SequencedTransaction/reserveCommitVersion()`` it
@@ -242,7 +242,7 @@ public protocol SequencedTransaction: ReadView {
   func clear(_ range: KeyRange) throws
 
   /// Adds this commit's log record, at most one per commit. `payload` is stored. `attachment` is the same
-  /// information as an object in memory, which followers receive without decoding.
+  /// information as an object in memory, which followers of the log receive and need not decode.
   func log(_ payload: StoredValue, _ attachment: (any Sendable)?) throws
 
   /// Reserves ``commitVersion`` for this body even if it changes nothing. No other commit or reservation gets

@@ -98,8 +98,8 @@ final class Trimmer: Sendable {
       let window = database.history.microseconds ?? logAge
       guard now > window else { return }
       let target = min(Version(microseconds: now - window), database.publishedState.latestVersion)
-      // There is nothing to trim before the creation of a database. The floor does not pass the creation either, so
-      // that the complete log stays readable.
+      // Until the target has passed the creation of the database, there is nothing to trim, and the floor is not raised:
+      // the complete log stays readable.
       guard target > max(completed, database.createdVersion) else { return }
       guard force || target.microseconds - completed.microseconds >= max(window / 16, 1_000_000)
       else { return }

@@ -9,7 +9,7 @@
 //   1. Bodies of one database never run at the same time. Each body sees the writes of the bodies before it.
 //   2. Versions of commits and reservations strictly increase: each is max(clock, last + 1 µs).
 //   3. No outcome (result, error or conflict) is delivered before everything its body saw is durable and has been
-//      delivered to the log's followers.
+//      delivered to the followers (subscribers) of the log.
 //   4. Every call gets exactly one outcome.
 
 import Locking
@@ -47,7 +47,7 @@ final class CommitSequencer: @unchecked Sendable {
   private let creation: DatabaseCreation?
   /// Whether the database is provisional: no commit has created it yet.
   private(set) var isProvisional: Bool
-  /// Whether the first commit of a created database is still to come.
+  /// Whether the database was not in the catalogue when it was opened, and has had no commit since.
   private var lacksFirstRows: Bool
   /// The newest version of a commit or reservation.
   private var last: Version

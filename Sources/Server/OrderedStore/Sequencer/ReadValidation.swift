@@ -1,5 +1,5 @@
 // The validation of a call's reads. A short validation runs in the sequencer. A long one first runs on a reader thread,
-// and the sequencer then validates only the changes since. So a call with old or large reads does not delay other calls.
+// and the sequencer then validates only the changes that were made since. So old or large reads do not delay other calls.
 //
 // Invariant: the sequencer validates every change between the version of `reads` and the call's own version.
 
@@ -20,7 +20,7 @@ struct ReadValidation: Sendable {
 
   init(_ reads: ReadSet) { self.reads = reads }
 
-  /// Whether the sequencer defers the call to a reader thread if recent writes cannot decide quickly.
+  /// Whether the sequencer defers the call to a reader thread if ``RecentWrites`` cannot validate its reads quickly.
   var mayDefer: Bool {
     attempts < ReadValidation.maximumAttempts
       && (!reads.ranges.isEmpty || reads.keys.count > ReadValidation.maximumKeys)

@@ -1,6 +1,6 @@
 // Recent writes: the keys of a database that changed recently, with their versions. The sequencer validates
 // read sets with them, without reading rows. A key that appears in a scanned range counts as a change, so
-// phantoms are detected.
+// the sequencer detects phantoms (rows that appear in a range after it was read).
 //
 // Invariants
 //   1. Every change with a version above `horizon` is recorded here.
@@ -52,8 +52,8 @@ struct RecentWrites {
   /// The maximum number of changed keys for which ``hasChangedAmongFew(since:)`` decides.
   private static let maximumComparedKeys = 1_000
 
-  /// Whether any row of a read set has changed, if few keys have changed since it was read; else nil. The cost depends on
-  /// the number of reads and of those keys, not on the size of the ranges.
+  /// Whether any row of a read set has changed since it was read; nil if more than ``maximumComparedKeys`` keys have
+  /// changed since. The cost depends on the numbers of reads and of changed keys, not on the size of the ranges.
   func hasChangedAmongFew(since reads: ReadSet) -> Bool? {
     guard reads.version >= horizon else { return nil }
     var changed = OrderedMap<Version>()

@@ -42,7 +42,7 @@ struct RowTable<Value> {
     slots[index] = hash & 0xFFFF_FFFF_0000_0000 | UInt64(rows.count)
   }
 
-  /// The slot that contains a key, or the empty one in which it would be inserted.
+  /// The slot that contains a key, or the empty slot in which it would be inserted.
   private func slot(of key: Key, _ hash: UInt64) -> Int {
     let mask = slots.count - 1
     var index = Self.firstSlot(hash, mask)

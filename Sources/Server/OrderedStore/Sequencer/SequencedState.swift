@@ -195,8 +195,8 @@ final class SequencedState: SequencedTransaction {
       if isRemoval, changes[index].before == nil {
         let key = changes[index].key
         sequencer.uncommitted.restore(changes[index].covered, key)
-        // The removal was just undone. If reading a later row fails, `rollBack` restores this key again, so
-        // `covered` must be its current entry.
+        // This removal of a key without a row was just undone. If reading a later row fails, `rollBack` restores this key
+        // again, so `covered` must be its current entry.
         changes[index].covered = sequencer.uncommitted[key]
       } else {
         if kept != index { changes.swapAt(kept, index) }

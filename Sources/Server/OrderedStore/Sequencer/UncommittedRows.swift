@@ -33,10 +33,11 @@ struct UncommittedRows {
     var bytes = 0
   }
 
-  /// The rows and the bytes after which a new segment begins. Segments grow with the rows in flight, so that there are few.
+  /// The minimum rows or bytes of a segment before a new one begins. If the earlier segments hold more than twice as many,
+  /// the limit is half of theirs, so that there are few segments.
   private static let segmentLimit = (rows: 1024, bytes: 1 << 20)
 
-  /// The segments, oldest first. Those before the last contain commits only.
+  /// The segments, oldest first. Only the last one may contain rows of the running body.
   private var segments: [Segment] = []
   /// The rows of all segments in the order of their keys; nil if no body has scanned them for some time.
   private var ordered: OrderedMap<Entry>?
@@ -99,7 +100,7 @@ struct UncommittedRows {
     }
   }
 
-  /// Records that the rows put since the last call are a commit, so that ``removePublished(upTo:)`` can remove them.
+  /// Records that all rows put since the last call belong to one commit. ``removePublished(upTo:)`` can then remove them.
   /// - Parameter bytes: the bytes of its keys and values.
   mutating func recordCommit(bytes: Int, at version: Version) {
     precondition(version > newest, "invariant: commits are sequenced with rising versions")

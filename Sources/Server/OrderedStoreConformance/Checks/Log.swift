@@ -1,5 +1,5 @@
-// Conformance checks of the log: it contains every logged commit, in order and without gaps, on disk and for
-// followers.
+// Conformance checks of the log: every logged commit is in the log on disk and is delivered to each follower (a callback
+// that receives log records), in order and without gaps.
 
 import Locking
 internal import OrderedStore

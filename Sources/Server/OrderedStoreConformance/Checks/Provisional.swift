@@ -50,8 +50,8 @@ extension ConformanceCheck {
       let third = try await store.database(named: "c", history: .seconds(60))
       _ = try await third.execute(validating: nil) { try $0.set([3], [3]) }
       _ = try await first.execute(validating: nil) { try $0.set([1], [1]) }
-      // `database(named:history:)` creates the provisional database, whose first commit still has the first
-      // rows.
+      // `database(named:history:)` creates the provisional database. Its first commit still writes the rows that
+      // `setFirstRows` has set.
       let fourth = try await store.provisionalDatabase(named: "d", history: .seconds(60))
       fourth.setFirstRows { try $0.set([4], [4]) }
       _ = try await store.database(named: "d", history: .seconds(60))

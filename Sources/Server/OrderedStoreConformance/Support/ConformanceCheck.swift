@@ -42,7 +42,7 @@ public struct ConformanceCheck: Sendable, CustomStringConvertible {
     }
   }
 
-  /// The name.
+  /// The name of the check.
   public var description: String { name }
 
   /// Every property of the contract.
@@ -58,7 +58,7 @@ public struct ConformanceFailure: Error, CustomStringConvertible {
 
   init(_ message: String) { self.message = message }
 
-  /// The message.
+  /// The message of the failure.
   public var description: String { message }
 }
 

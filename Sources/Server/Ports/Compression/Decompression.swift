@@ -42,7 +42,7 @@ package enum Decompression {
   private static let smallInputBytes = 4 << 10
   private static let smallOutputBytes = 64 << 10
 
-  /// The first growth of the output buffer.
+  /// Minimum bytes by which the output buffer grows. A larger buffer doubles.
   private static let firstGrowthBytes = 4 << 10
 
   /// Decompresses a small input. Returns nil if the input or the output may be large.
@@ -82,7 +82,7 @@ package enum Decompression {
     }
     if let failure { throw failure }
     precondition(output.readableBytes <= limit, "invariant: decompressed bytes stay within their limit")
-    // The callers count the output's length, so a small output must not retain a large buffer.
+    // The callers count only the output's length in the memory budget, so a small output must not retain a large buffer.
     let isOversized = output.storageCapacity > 2 * output.readableBytes
     return isOversized ? ByteBuffer(bytes: output.readableBytesView) : output
   }
@@ -93,7 +93,7 @@ package enum Decompression {
   ) -> Failure? {
     while true {
       var status = Z_OK
-      // A byte above the limit shows that the output is too large.
+      // The buffer has room for one byte above the limit. If that byte is written, the output is too large.
       let maximum = limit + 1 - output.readableBytes
       let growth = min(maximum, max(firstGrowthBytes, output.readableBytes))
       output.writeWithUnsafeMutableBytes(minimumWritableBytes: growth) { raw in

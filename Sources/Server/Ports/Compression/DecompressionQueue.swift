@@ -1,10 +1,10 @@
 // Decompresses the large bodies and messages of one connection on threads, in order.
 //
 // Invariants
-//   1. A connection occupies at most one thread. So the many jobs of one connection delay another connection's job by
-//      one job only.
-//   2. The input of a cancelled job counts as held until it is released: immediately if the job has not started,
-//      otherwise when its thread is done.
+//   1. A connection occupies at most one thread. However many jobs one connection
+//      has, another connection's job waits for at most one of them.
+//   2. A cancelled job releases its input immediately if it has not started, otherwise when its thread has finished
+//      with it. Until then the input counts as held memory.
 //   3. A job that is cancelled before it starts is not decompressed. The completion of a cancelled job is not called.
 
 import NIOConcurrencyHelpers

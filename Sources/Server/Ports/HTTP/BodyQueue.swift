@@ -14,7 +14,7 @@ package final class BodyQueue: Sendable {
     case chunk([UInt8])
     /// The body is complete.
     case end
-    /// The rest of the body will not arrive.
+    /// The remaining chunks of the body will not arrive, or were discarded.
     case broken
   }
 
@@ -79,8 +79,8 @@ package final class BodyQueue: Sendable {
     consumer?.resume(returning: .chunk(Array(chunk.readableBytesView)))
   }
 
-  /// Ends the body. The first call decides whether the consumer receives `end` or `broken`. `broken` also discards the
-  /// queued chunks; if there were any, the consumer receives `broken`, so that a truncated body never looks complete.
+  /// Ends the body with `end` or `broken`. A later call has an effect only if it passes `broken` while chunks are queued:
+  /// it discards the chunks, and the consumer receives `broken`, so that a truncated body never looks complete.
   func finish(_ end: Next) {
     let consumer = state.withLockedValue { state -> CheckedContinuation<Next, Never>? in
       if case .broken = end, !state.chunks.isEmpty {

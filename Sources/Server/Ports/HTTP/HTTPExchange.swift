@@ -3,8 +3,8 @@
 //
 // Invariants
 //   1. An exchange gets one response: complete, or a stream that begins once and ends once. Later calls have no effect.
-//   2. When the exchange ends, for any reason, its tasks are cancelled, waiting senders resume, and end actions run
-//      exactly once.
+//   2. When the exchange ends, for any reason, its tasks are cancelled, waiting senders resume, and the actions
+//      registered with `onEnd` run exactly once.
 //   3. A task that sends a streamed response waits while the client does not read.
 
 package import NIOCore
@@ -153,8 +153,8 @@ package final class HTTPExchange {
     end()
   }
 
-  /// Ends a response that its service no longer continues: with a regular end if the client reads it, otherwise by
-  /// closing the connection or stream.
+  /// Ends a response that its service will not continue. If the client reads as fast as the response is written, the
+  /// response ends regularly; otherwise the connection or stream closes.
   package func finishOrAbort() {
     guard let output else { return }
     if case .streaming = phase, output.isWritable { finish() } else { abort() }
@@ -182,8 +182,8 @@ package final class HTTPExchange {
   /// Makes the client's half-close end the exchange. Services use it for responses that last until the client leaves.
   package func endWithPeer() { endsWithPeer = true }
 
-  /// Registers a function that runs when the client half-closes the connection. It returns true if the request's work
-  /// has not begun, so that the request is dropped.
+  /// Registers a function that runs when the client half-closes the connection. It returns true if it
+  /// cancelled the request before its work began; the exchange then ends without a response.
   package func onHalfClosure(_ cancelIfWaiting: @escaping () -> Bool) { cancelWaiting = cancelIfWaiting }
 
   /// Called when the client half-closes the connection. Returns whether the response is no longer needed.

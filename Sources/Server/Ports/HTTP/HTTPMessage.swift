@@ -37,7 +37,7 @@ package struct HTTPResponse: Sendable {
   }
 }
 
-/// Produces the parts of a body that is too large for memory.
+/// Produces a response body part by part, because the complete body is too large for memory.
 package protocol HTTPBodySource: Sendable {
   /// Returns the next part, or nil after the last. Not called before the client accepted the previous part.
   func next() async throws -> ByteBuffer?

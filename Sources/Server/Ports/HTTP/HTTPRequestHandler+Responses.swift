@@ -9,7 +9,7 @@ import NIOCore
 import NIOHTTP1
 
 extension HTTPRequestHandler: HTTPExchangeOutput {
-  /// The counted size of a response's head, so that many small responses count as well.
+  /// The bytes that are counted for a response's head, so that many small responses also reach the memory limits.
   private static let headBytes = 256
 
   var channel: (any Channel)? { context?.channel }

@@ -234,7 +234,7 @@ final class HTTPRequestHandler: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   private func consumed(_ bytes: Int, ofUpload number: Int) {
-    // The response has released the body already.
+    // If the response was written first, it has already released the bytes of the upload.
     guard upload?.number == number else { return }
     connection.releaseRequest(bytes)
     heldBytes -= bytes

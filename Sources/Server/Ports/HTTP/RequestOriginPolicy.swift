@@ -19,7 +19,7 @@ package struct RequestOriginPolicy: Sendable {
   }
 
   private var rule: Rule
-  /// Whether pages of every origin are served. Host names are checked nevertheless.
+  /// Whether the port serves pages of every origin. It still checks the `Host` header.
   private var servesEveryPage = false
 
   private init(rule: Rule) { self.rule = rule }
@@ -37,8 +37,9 @@ package struct RequestOriginPolicy: Sendable {
   /// Serves requests with a loopback name or from a loopback page, and the configured hosts and origins.
   ///
   /// - Parameters:
-  ///   - hosts: further names in `Host`, without ports.
-  ///   - origins: further origins, such as `https://editor.example`, or `null` for pages from files.
+  ///   - hosts: additional names that are served in `Host`, without ports.
+  ///   - origins: additional origins whose pages are served, such as `https://editor.example`, or `null` for pages from
+  ///     files.
   ///   - isRemote: whether the port may be reached from other machines. If so, names without a dot in `Host` are
   ///     served, such as the name of this machine or of a container. So are pages whose host equals the request's `Host`.
   package static func emulator(hosts: [String], origins: [String], isRemote: Bool) -> RequestOriginPolicy {

@@ -59,8 +59,9 @@ final class HTTP2Wire: ChannelDuplexHandler {
     announcedSettings = [
       Self.streamsSetting: limits.maximumConcurrentStreams, Self.headersSetting: limits.maximumHeaderListSize,
     ]
-    // This reservation is only for header lists, so its allowance is one frame: NIOHTTP2 buffers one frame of any type
-    // without a reservation. A small request that arrives in two parts then needs no memory of the budget.
+    // This reservation is only for header lists. Its allowance, the bytes that need no memory of the shared budget, is one
+    // frame, because NIOHTTP2 buffers one frame of any type without a reservation. A small request that arrives in two
+    // parts therefore needs no memory of the budget.
     memory = MemoryReservation(port, allowance: HTTP2FrameFilter.maximumFrameBytes)
     settingsExchange = HTTP2SettingsExchange(limits)
     settingsLimit = RateLimit(limits.maximumSettingsPerSecond, per: .seconds(1))
@@ -77,8 +78,7 @@ final class HTTP2Wire: ChannelDuplexHandler {
   // MARK: From the socket
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    // Bytes that were queued when the connection was lost are dropped: their streams can be neither opened nor
-    // answered.
+    // Bytes that were queued when the connection was lost are dropped: the server can no longer answer their requests.
     guard case .open = phase, context.channel.isActive else { return }
     var bytes = unwrapInboundIn(data)
     if !settingsExchange.isOver { bytes = settingsExchange.filter(bytes) }

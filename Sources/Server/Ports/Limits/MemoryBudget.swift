@@ -8,8 +8,8 @@
 // Invariants
 //   1. Reserved bytes stay within the limit, except for responses that report completed work (`reserveUnchecked`) and for
 //      results that turn out larger than the stream's reservation (`PageMemory.resize`).
-//   2. A holder releases everything at the end of its connection, at the latest. The bytes of a connection that is
-//      being closed for its memory are released immediately.
+//   2. A holder releases everything at the end of its connection, at the latest. If the server closes a connection to
+//      free memory, the connection's bytes are released immediately.
 //
 // Decision: docs/decisions/0031-shares-of-memory.md
 
@@ -18,7 +18,7 @@ package import NIOCore
 
 /// The bytes that all connections of a server may hold together.
 package final class MemoryBudget: Sendable {
-  /// Maximum number of bytes, in addition to each connection's allowance.
+  /// Maximum number of reserved bytes. Each connection may hold its allowance without a reservation.
   package let limit: Int
   private let minimumAge: TimeAmount
   private let holders = NIOLockedValueBox(MemoryHolders())
@@ -26,8 +26,8 @@ package final class MemoryBudget: Sendable {
   /// Creates a budget.
   /// - Parameters:
   ///   - limit: maximum number of bytes.
-  ///   - minimumAge: the time for which a connection may hold its bytes before it may be closed for others. A connection
-  ///     that reads releases its bytes in this time.
+  ///   - minimumAge: a connection that has held its bytes for less than this time is not closed to free memory. A
+  ///     connection whose client reads releases its bytes in this time.
   package init(limit: Int, minimumAge: TimeAmount = .milliseconds(500)) {
     self.limit = limit
     self.minimumAge = minimumAge
@@ -40,8 +40,8 @@ package final class MemoryBudget: Sendable {
   package var connectionShare: Int { min(limit / 8, 64 << 20) }
 
   /// The limit up to which query results may fill the budget. It also applies to responses of connections that already
-  /// hold memory. The remaining quarter serves requests and first responses, which find room there even while
-  /// connections are being closed.
+  /// hold memory. The remaining quarter is for requests, and for the first response of each connection. They find room
+  /// there even before the server may close a connection that holds much.
   var resultLimit: Int { limit / 4 * 3 }
 
   /// The error text for a client whose request does not fit.
@@ -99,13 +99,13 @@ package final class MemoryBudget: Sendable {
 package final class MemoryHolder: Sendable {
   /// The peer's address, without its port; empty if unknown.
   let address: String
-  /// Closes the connection; nil if it must not be closed for its memory.
+  /// Closes the connection; nil if the server must not close it to free memory.
   let closing: (@Sendable () -> Void)?
   private let budget: MemoryBudget
 
   /// - Parameters:
   ///   - address: the peer's address, without its port; empty if unknown.
-  ///   - closing: closes the connection, from any thread; nil if it must not be closed for its memory. It must not
+  ///   - closing: closes the connection, from any thread; nil if the server must not close it to free memory. It must not
   ///     retain the connection.
   package init(_ budget: MemoryBudget, address: String, closing: (@Sendable () -> Void)?) {
     self.budget = budget

@@ -17,7 +17,7 @@ struct MemoryHolders {
     /// The time since which the holder has held its bytes. It is set to the current time when a quarter of the bytes
     /// was replaced.
     var since: NIODeadline
-    /// Whether the connection is being closed for its memory.
+    /// Whether the server is closing the connection to free its memory.
     var isClosed = false
     /// The address of the holder.
     var address: String
@@ -45,7 +45,7 @@ struct MemoryHolders {
   private(set) var bytes = 0
   private var entries: [ObjectIdentifier: Entry] = [:]
 
-  /// Whether a holder's connection is being closed for its memory.
+  /// Whether the server is closing a holder's connection to free its memory.
   func isClosed(_ holder: MemoryHolder) -> Bool { entries[ObjectIdentifier(holder)]?.isClosed ?? false }
 
   mutating func add(_ added: Int, to holder: MemoryHolder) {
@@ -76,8 +76,8 @@ struct MemoryHolders {
   }
 
   /// Chooses connections to close for a request, until `missing` bytes are free, and releases their bytes. Returns the
-  /// functions that close them. Returns nil, and changes nothing, if no further connection may be closed: the next choice
-  /// is the requesting connection itself, or has held its bytes for less than `minimumAge`.
+  /// functions that close them. Returns nil, and changes nothing, if the choice falls on the requesting connection
+  /// itself, or on a connection that has held its bytes for less than `minimumAge`.
   mutating func close(
     toFree missing: Int, for requester: MemoryHolder, _ requested: Int, minimumAge: TimeAmount
   ) -> [@Sendable () -> Void]? {

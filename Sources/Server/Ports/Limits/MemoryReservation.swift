@@ -1,7 +1,9 @@
 // The bytes of the memory budget that one connection holds, reserved in steps.
 //
-// Invariant: a reservation reserves nothing in the budget for bytes within its allowance, and reserves more in steps of 64
-// KiB. So small requests on many threads do not contend for the budget's lock.
+// Each connection has an allowance: bytes that it may hold without reserving them in the budget.
+//
+// Invariant: a reservation reserves only bytes above its allowance, in steps of 64 KiB. Small requests on many threads
+// therefore do not contend for the budget's lock.
 
 package import NIOCore
 
@@ -20,7 +22,7 @@ package final class MemoryReservation {
   private static let step = 64 << 10
 
   /// - Parameters:
-  ///   - holder: the connection in the budget; nil for one that is not closed for its memory.
+  ///   - holder: the connection in the budget; nil for one that the server does not close to free its memory.
   ///   - allowance: maximum bytes held without a reservation; limited to `PortLimits.allowanceBytes`.
   package init(_ limits: PortLimits, _ holder: MemoryHolder? = nil, allowance: Int = .max) {
     budget = limits.memory

@@ -32,7 +32,7 @@ package final class PageMemory: Sendable {
     var isClosed = false
   }
 
-  /// Maximum number of waiting streams. Streams that the client has reset keep waiting and count too.
+  /// Maximum number of waiting streams. Streams that the client has reset keep waiting and are included.
   private static let maximumWaiting = 4_000
   /// The pause between two checks whether other connections have released memory.
   private static let pause = TimeAmount.milliseconds(100)
@@ -74,8 +74,8 @@ package final class PageMemory: Sendable {
     }
   }
 
-  /// Reserves memory for results that a stream may drop, if half of the share has room now. Returns false, and reserves
-  /// nothing, if not. The other half remains for pages, without which no stream could continue.
+  /// Reserves memory for results that a stream may drop, if they fit into half of the share now. Otherwise returns false
+  /// and reserves nothing. The other half remains for pages of results, which every stream needs to continue.
   package func reserveNow(_ bytes: Int) -> Bool {
     reserveNow(bytes, within: share / 2)
   }
@@ -87,7 +87,7 @@ package final class PageMemory: Sendable {
     }
   }
 
-  /// Changes reserved bytes from `old` to `new`. Growth is not limited.
+  /// Changes reserved bytes from `old` to `new`. The bytes may grow beyond the share and the budget.
   package func resize(from old: Int, to new: Int) {
     state.withLockedValue { state in
       state.held += new - old

@@ -64,8 +64,8 @@ package struct HTTP2Limits: Sendable {
   package var outboundLowWatermark = 16 << 10
   /// Maximum bytes of incomplete messages over all streams of the connection.
   package var maximumBufferedRequestBytes = 64 << 20
-  /// Maximum bytes of unread unary responses. A call waits until there is capacity for its response. Streaming calls have their
-  /// watermarks instead.
+  /// Maximum bytes of unread unary responses. A call waits until there is capacity for its response. The watermarks
+  /// above limit the responses of streaming calls.
   package var maximumQueuedResponseBytes = 32 << 20
   /// The part of `maximumQueuedResponseBytes` that a call reserves until its response is known: the size of the largest
   /// document and its frame.
@@ -94,7 +94,7 @@ package struct HTTP2Limits: Sendable {
   package var idleTimeout: TimeAmount = .minutes(10)
   /// The time without input after which the server sends a PING.
   package var keepAliveInterval: TimeAmount = .seconds(120)
-  /// The time in which the client has to answer that PING.
+  /// The time in which the client has to answer the PING that the server sends after `keepAliveInterval`.
   package var keepAliveTimeout: TimeAmount = .seconds(20)
 
   /// Creates the default limits.

@@ -23,7 +23,7 @@ package final class ReadingTask: Sendable {
     state = NIOLockedValueBox(.waiting(operation))
   }
 
-  /// Runs the read, then `next`. Returns false if it was cancelled.
+  /// Runs the read, then `next`. Runs neither, and returns false, if the read was cancelled.
   fileprivate func run(then next: @escaping @Sendable () -> Void) -> Bool {
     state.withLockedValue { state in
       guard case .waiting(let operation) = state else { return false }

@@ -1,8 +1,9 @@
 // Ends an HTTP/1.1 connection whose next request head does not arrive in time.
 //
 // A client that has sent a part of a head receives 408. The handler writes the bytes of the response directly to the
-// socket, since the HTTP codec has no request to respond to. If nothing of the head has arrived, the connection closes
-// without a response. Otherwise a client that sends a request at that moment could mistake the 408 for its response.
+// socket, since the HTTP codec has no request to respond to. If no byte of the head has arrived, the connection closes
+// without a response. If the handler sent a response then, a client that sends a request at that moment could mistake the
+// 408 for its response.
 
 import NIOCore
 
