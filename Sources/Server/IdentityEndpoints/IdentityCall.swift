@@ -26,7 +26,8 @@ package struct IdentityCall: Sendable {
   package let tenant: TenantSettings?
   /// The ID token of the body, which operations read only if they need it.
   package let idToken: Result<IDToken, IdentityError>
-  /// The secret of the project's sealed tokens.
+  /// The secret that authenticates the project's sealed tokens: server state that clients return, such as refresh
+  /// tokens.
   package let seal: TokenSeal
   /// Milliseconds since the Unix epoch at the start of the call.
   package let now: Int64

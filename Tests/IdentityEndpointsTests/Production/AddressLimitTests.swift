@@ -24,7 +24,7 @@ struct AddressLimitTests {
     return true
   }
 
-  @Test("An IPv6 client is a /64, and mapped IPv4 addresses count as IPv4")
+  @Test("The first 64 bits of an IPv6 address identify a client; IPv4-mapped addresses count as IPv4")
   func networks() throws {
     #expect(try address("2001:db8:1:2::1") == address("2001:db8:1:2:ffff::9"))
     #expect(try address("2001:db8:1:2::1") != address("2001:db8:1:3::1"))

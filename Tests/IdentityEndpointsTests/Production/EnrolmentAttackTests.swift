@@ -55,7 +55,7 @@ struct EnrolmentAttackTests {
     _ = try await server.signInWithPhoneNumber(["sessionInfo": session ?? .null, "code": .string(code)])
   }
 
-  @Test("Wrong codes of enrolments count over all sessions of the number")
+  @Test("The limit on wrong codes of enrolments covers all sessions of a phone number")
   func guesses() async throws {
     let delivery = CodeRecorder()
     let server = try await ProductionCalls(delivery: delivery)

@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  /// The decision after all parts, and their number.
+  /// The decision after all parts, and the number of parts.
   private func decide(
     _ policy: PinnedPolicy<FirestoreAccess>, _ operation: FirestoreOperation, _ view: View
   ) throws -> (decision: FirestoreDecision, partCount: Int) {
@@ -120,7 +120,7 @@ import Testing
     #expect(view.readCount.withLock { $0 } <= 9 + count)
   }
 
-  @Test("the coverage counts a document once if a part ends at it")
+  @Test("the coverage counts a document once if one part stops before it and the next part decides it")
   func coverage() throws {
     let rules = try ruleset(allowing: Self.costly)
     let policy = FirestoreRulesPolicy(rules)

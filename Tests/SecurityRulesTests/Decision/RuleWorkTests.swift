@@ -98,7 +98,7 @@ import Testing
     #expect(try allows("resource.data.t.size() == 1000000", fields: fields))
   }
 
-  @Test("each document of a commit has the limit of work; the alternatives of a query share one")
+  @Test("each document of a commit has a separate limit of work; a query's disjuncts share one limit")
   func workOfDocuments() throws {
     let rules = try FirestoreRuleset(
       compiling: """

@@ -145,7 +145,7 @@ struct RealtimePolicyTests {
     #expect(try !isAllowed([("a/x", 1), ("a/y", 2), ("b", 1)]))
   }
 
-  @Test("An override without members is an object, not null")
+  @Test("An auth override without members makes `auth` an object, not null")
   func emptyOverride() throws {
     let policy = try policy(#"{".read":"auth != null && auth.uid == null"}"#)
     let caller = Principal(.user(User(id: "", claims: .none, isOverride: true)))

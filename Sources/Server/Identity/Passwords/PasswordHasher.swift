@@ -52,7 +52,7 @@ package final class PasswordHasher: Sendable {
   }
 
   /// Whether a password matches a stored one. If the stored password is missing, or if its verification takes less work
-  /// than the default scheme, the difference is added. So the time does not show whether an account exists.
+  /// than the default scheme, the hasher adds the missing work. So the time does not show whether an account exists.
   /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER` if too many hashes wait.
   package func verify(_ password: String, _ stored: StoredPassword?) async throws(IdentityError) -> Bool {
     guard let stored else {

@@ -26,7 +26,8 @@ package struct CoverageReport: Sendable {
   let roots: [Node]
 
   /// The list of expressions in the form of Google's emulator. A value `{}` counts the evaluations that skipped the
-  /// expression because another one decided. An element without a value counts the values that the list omits.
+  /// expression because another operand determined the result. An element without a value counts the occurrences of all
+  /// values that the list omits.
   package var json: JSONValue { .array(roots.map(Self.json)) }
 
   private static func json(_ node: Node) -> JSONValue {

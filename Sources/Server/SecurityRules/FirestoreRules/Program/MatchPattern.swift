@@ -1,4 +1,4 @@
-// Matches complete document paths with the concatenated pattern of a block.
+// Matches complete document paths with the pattern of a block, concatenated with the patterns of the blocks around it.
 //
 // A pattern has at most one `**`, so the path determines how many segments the `**` matches, and matching never
 // backtracks.
