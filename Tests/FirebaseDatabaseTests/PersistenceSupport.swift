@@ -41,7 +41,7 @@ extension Client {
     return client
   }
 
-  /// Waits until the core has handled all earlier requests.
+  /// Waits until the client's queue has handled all earlier requests.
   func waitForRequests() async {
     await withCheckedContinuation { continuation in
       ref.repository.enqueue { _ in continuation.resume() }
@@ -51,7 +51,7 @@ extension Client {
     }
   }
 
-  /// Copies the data directory between two steps of the core. The copy contains the files that remain after a
+  /// Copies the data directory between two tasks of the client's queue. The copy contains the files that remain after a
   /// kill at this time.
   func copyData(from folder: DataFolder) async throws -> DataFolder {
     let copy = try DataFolder()

@@ -85,7 +85,7 @@ import Testing
   private enum Seen: Equatable { case opened, message(Int64), ended(StatusCode) }
 
   @Test(
-    "a call that the server ends delivers every message before its end, even without confirmations",
+    "a call that the server ends delivers every message before its end, even if the client confirms none",
     arguments: [true, false])
   func end(confirms: Bool) async throws {
     let server = try ListenServer()

@@ -73,7 +73,7 @@ struct AccountTakeoverTests {
   }
 
   @Test(
-    "A change of a proven address can be undone after a thief has changed the password, and the undo invalidates this password"
+    "A change of a proven address can be undone after a thief has set a password, which the undo removes"
   )
   func undo() async throws {
     let server = try await ProductionCalls(delivery: CodeRecorder())

@@ -36,7 +36,7 @@ struct AddressLimitTests {
   }
 
   @Test(
-    "Only a local peer, which may be a proxy, can name another address, and the last named address counts")
+    "Only a local peer, which may be a proxy, can name another address; the last named address is used")
   func proxies() throws {
     let client = try address("203.0.113.7")
     for proxy in ["127.0.0.1", "::1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "fd00::1", "fe80::1"] {

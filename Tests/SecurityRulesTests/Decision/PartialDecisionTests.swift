@@ -83,7 +83,7 @@ import Testing
   }
 
   @Test(
-    "a commit of many large documents is allowed in parts, and each part has the work of one document at most"
+    "a commit of many large documents is allowed in parts, each within the work limit of one document"
   )
   func largeCommit() throws {
     let policy = try policy(

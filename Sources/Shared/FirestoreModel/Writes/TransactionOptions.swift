@@ -12,7 +12,8 @@ public enum TransactionOptions: Hashable, Sendable {
     case pessimistic
   }
 
-  /// Reads and writes. `retrying` is the token of an aborted attempt; the transaction inherits its age.
+  /// Reads and writes. `retrying` is the token of an aborted attempt. The transaction gets the age of that attempt,
+  /// because older transactions win lock conflicts.
   case readWrite(retrying: [UInt8]? = nil, concurrency: ConcurrencyMode = .unspecified)
   /// Only reads, all at one time: `readTime`, or by default the time of the first read.
   case readOnly(readTime: Timestamp? = nil)
