@@ -273,7 +273,7 @@ package struct IdentityService: HTTPService {
     }
     guard !tokens.isEmpty else { return nil }
     guard tokens.count == headers.count else { throw .invalidCredentials }
-    // This API accepts the parameter only together with the header, so the two must agree.
+    // This API accepts the parameter only together with the header, and only if both contain the same token.
     for parameter in request.target.parameters where parameter.name == "access_token" {
       tokens.append(parameter.value[...])
     }

@@ -105,7 +105,7 @@ import Testing
       }
     }
     call.send(try Google_Firestore_V1_ListenRequest.with { $0.addTarget.targetID = 2 }.serializedBytes())
-    // After both halves have closed, the stream ends at once, even if the client does not read.
+    // Once client and server have ended their sides of the stream, it closes at once, even if the client does not read.
     if !confirms { call.finishSending() }
     let listen = try await server.listens.first { _ in true }
     for number in 0..<100 as Range<Int64> {

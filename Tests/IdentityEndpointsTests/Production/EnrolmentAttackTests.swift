@@ -167,7 +167,7 @@ struct EnrolmentAttackTests {
       }
       let ada: JSONObject = ["email": .string(Self.email), "password": .string("opensesame")]
       #expect(try await post("signUp", ada, from: "203.0.113.7").status == 200)
-      // A sign-up that fails does not count here.
+      // A failed sign-up does not use the allowance of new accounts.
       #expect(try await post("signUp", ada, from: "203.0.113.7").error == "EMAIL_EXISTS")
       for _ in 1..<IdentityServices.newAccountAllowance {
         #expect(try await post("signUp", [:], from: "203.0.113.7").status == 200)

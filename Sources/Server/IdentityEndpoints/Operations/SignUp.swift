@@ -8,7 +8,8 @@ extension IdentityCall {
   /// `accounts:signUp`.
   func signUp() async throws -> JSONObject {
     guard !body.has("idToken"), !isPrivileged else { return try await addOrCreateAccount() }
-    // A new account counts before its password is hashed, so that one client cannot occupy the hasher with sign-ups.
+    // The limiter counts a new account before its password is hashed, so that one client cannot occupy the hasher with
+    // sign-ups.
     guard services.newAccountLimiter.admit(client, at: now) else {
       throw IdentityError.rejected(
         "TOO_MANY_ATTEMPTS_TRY_LATER", "Too many accounts were created from this device. Try again later.")
@@ -108,8 +109,8 @@ extension IdentityCall {
     return "password"
   }
 
-  /// Sets the profile of a new account. Anonymous users have no profile, and only administrators may set the other
-  /// members.
+  /// Sets the members of a new account from the body. Anonymous users have no profile. Other clients set name and
+  /// photo, and only administrators set all members.
   private func applySignUp(
     to account: inout Account, _ provider: String?, _ reader: IdentityReader
   ) throws {

@@ -21,7 +21,7 @@ protocol CoveredOutcome: Sendable {
   var isCostly: Bool { get }
   /// An outcome of the same form that takes little memory; nil if there is none.
   var compactForm: Self? { get }
-  /// Whether another outcome has the same form in reports. False if that is unknown.
+  /// Whether another outcome has the same form in reports. False if a comparison of the outcomes cannot show it.
   func hasSameForm(as other: Self) -> Bool
 }
 

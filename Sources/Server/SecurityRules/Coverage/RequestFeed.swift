@@ -62,7 +62,7 @@ package final class RequestFeed: Sendable {
   /// - Parameter now: the clock in microseconds since 1970.
   package init(now: @escaping @Sendable () -> Int64) { self.now = now }
 
-  /// Adds a subscriber. Its first message is the list of the last records, each further message one record.
+  /// Adds a subscriber. Its first message is the list of the last records; every later message is one record.
   /// - Parameter receive: receives messages as JSON, on any thread and in order. It must be quick and must not call the
   ///   feed.
   /// - Returns: the number of the subscription, for ``unsubscribe(_:)``.

@@ -100,7 +100,7 @@ public struct IndexKeyEncoder: Sendable {
     for i in start..<bytes.count { bytes[i] = ~bytes[i] }
   }
 
-  /// Writes a value. It may stop early beyond `limit`, since the rest is truncated.
+  /// Writes a value. It may stop early beyond `limit`, because the caller truncates the value there.
   private mutating func write(_ value: Value, limit: Int) {
     bytes.append(IndexTag.tag(of: value.kind))
     switch value {

@@ -19,9 +19,9 @@ public struct Write: Hashable, Sendable {
 
   /// The operation.
   public var operation: Operation
-  /// The fields that an update changes. Those that the update contains are set, and the others are deleted. Nil replaces
-  /// the complete document. The initializer sorts the paths and removes repeats. Other writes wait while a write is
-  /// applied, so the paths are not sorted then.
+  /// The fields that an update changes: it sets the fields of the mask that it contains, and deletes the others. Nil
+  /// replaces the complete document. The initializer sorts the paths and removes repeats, because other writes wait
+  /// while a write is applied.
   public var mask: [FieldPath]?
   /// Transforms to apply after an update's fields, in order.
   public var transforms: [FieldTransform]

@@ -15,8 +15,8 @@ package struct FirestoreRulesPolicy: AccessPolicy {
   /// - Parameters:
   ///   - explainsDenials: whether the reason of a denial names rules, lines and values. The evaluation is then repeated
   ///     for each denial.
-  ///   - namesStatements: whether the caller's error names the statements, as Google's emulator does. It then depends on
-  ///     stored data, so only an emulator may do so.
+  ///   - namesStatements: whether the caller's error names the evaluated statements, as in Google's emulator. The
+  ///     statements depend on stored data, so only an emulator may name them.
   package init(_ ruleset: FirestoreRuleset, explainsDenials: Bool = false, namesStatements: Bool = false) {
     self.ruleset = ruleset
     self.explainsDenials = explainsDenials

@@ -1,7 +1,7 @@
 // Evaluates checked expressions of the Realtime Database for one operation.
 //
-// Evaluation reads single locations of the tree and never loads a subtree. It records the locations and whether it
-// read the time, so that the decision about a listen can be made again when they change.
+// Evaluation reads single locations of the tree and never loads a subtree. It records the read locations, and whether
+// it read the time. The decision about a listen is repeated when one of these locations, or the time, changes.
 //
 // Invariant: a failure ends the complete rule. `&&`, `||` and `?:` evaluate from left to right and stop early, so an
 // operand that they skip causes no failure.
