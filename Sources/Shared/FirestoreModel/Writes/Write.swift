@@ -17,7 +17,7 @@ public struct Write: Hashable, Sendable {
     case transform(DocumentName, [FieldTransform])
   }
 
-  /// The operation.
+  /// The change of the document.
   public var operation: Operation
   /// The fields that an update changes: it sets the fields of the mask that it contains, and deletes the others. Nil
   /// replaces the complete document. The initializer sorts the paths and removes repeats, because other writes wait

@@ -38,7 +38,7 @@ package final class FirestoreRuleset: Sendable {
   package struct Context {
     /// The database's id.
     package var database: String
-    /// The caller.
+    /// The caller, which rules see as `request.auth`.
     package var caller: RuleCaller
     /// The time of the request; the time that server timestamps receive.
     package var time: Timestamp
@@ -157,7 +157,7 @@ package final class FirestoreRuleset: Sendable {
     /// the root.
     case group(RuleRequest, id: String?, below: ResourcePath)
 
-    /// The request of the rules.
+    /// The request that the rules decide in this step.
     var request: RuleRequest {
       switch self {
       case .document(let request), .query(let request), .group(let request, _, _): request

@@ -6,7 +6,7 @@ import FirestoreModel
 
 /// Decides operations of Cloud Firestore by a rules file.
 package struct FirestoreRulesPolicy: AccessPolicy {
-  /// The rules.
+  /// The compiled rules that decide.
   package let ruleset: FirestoreRuleset
   private let explainsDenials: Bool
   private let namesStatements: Bool

@@ -7,7 +7,7 @@ import FirestoreModel
 
 /// The concatenated pattern of a match block, from `/databases` on.
 struct MatchPattern: Sendable {
-  /// The segments.
+  /// The segments of the concatenated pattern.
   let segments: [SyntaxTree.PatternSegment.Kind]
   /// The literal segments with their indices. Literals after `documents` come first, because most blocks differ there.
   private let literals: [(index: Int, text: String)]
