@@ -30,7 +30,7 @@ extension Client {
   static func persistent(
     in folder: DataFolder, name: String = "persistent", port: Int = 9, namespace: String, skew: Int64 = 0
   ) throws -> Client {
-    // Deleting an app makes its name available.
+    // A name can be configured again after its app was deleted.
     let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
     FirebaseApp.configure(name: name, options: options)
     let app = try #require(FirebaseApp.app(name: name))

@@ -228,7 +228,8 @@ package struct IdentityService: HTTPService {
     }
   }
 
-  /// The tenant of a call, which its path, body, ID token, refresh token or pending credential may name. They must agree.
+  /// The tenant of a call. Its path, body, ID token, refresh token or pending credential may name it. All of those that
+  /// do must name the same tenant.
   private func tenant(
     _ pathTenant: String?, _ body: RequestBody, _ seal: TokenSeal, _ project: String
   ) async throws -> (String?, Result<IDToken, IdentityError>) {

@@ -151,7 +151,7 @@ private func files(_ folder: URL) throws -> [String] {
   }
 
   @Test(
-    "while every sync fails, the app gets one error, repair is retried with growing delays, and writes wait")
+    "while every sync fails, the app gets one error, repair has growing delays, and writes are queued")
   func failingDisk() throws {
     let disk = FailingDisk(cache.folder)
     var engine = try makeUnsyncedEngine(disk)

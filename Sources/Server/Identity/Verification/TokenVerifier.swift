@@ -206,7 +206,7 @@ package final class TokenVerifier: CredentialVerifier {
     }
     let (issuedAt, expiry) = try Self.verifiedTimes(
       claims, at: now, maximumSeconds: Self.maximumSelfSignedSeconds)
-    // A token has either the API as its audience or scopes. Custom tokens and assertions have another audience.
+    // A token has the API as its audience, or it has scopes. Custom tokens and assertions have another audience.
     if let audience = claims["aud"] {
       guard let text = audience.string, Self.audiences.contains(text), claims["uid"] == nil else {
         throw InvalidCredential(.untrusted, reason: "The token's audience is invalid.")

@@ -147,7 +147,7 @@ package final class FirestoreRuleset: Sendable {
     return .map(.document(RuleDocument(database: context.database, path: path, fields: fields)))
   }
 
-  /// One document or alternative of a query that rules must allow.
+  /// One document, or one alternative (disjunct) of a query's filter, that the rules must allow.
   enum DecisionStep {
     /// A document.
     case document(RuleRequest)

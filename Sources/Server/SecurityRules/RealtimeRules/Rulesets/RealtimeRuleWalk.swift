@@ -105,7 +105,7 @@ struct RealtimeRuleWalk {
     return try validateAll(node, path)
   }
 
-  /// Validates an existing location.
+  /// Evaluates the `.validate` rule of a location that exists after the write.
   private mutating func validate(
     _ node: RealtimeRuleNode, _ path: Path, _ depth: Int
   ) throws -> String? {
