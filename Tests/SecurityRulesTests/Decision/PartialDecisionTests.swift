@@ -9,7 +9,7 @@ import Testing
 @testable import SecurityRules
 
 @Suite("Decisions in parts", .timeLimit(.minutes(2))) struct PartialDecisionTests {
-  /// Documents of a request, and the part of it that is decided.
+  /// Documents of a request, and the part of the request that the policy decides.
   private struct View: DocumentView {
     var before: MapValue?
     var after: MapValue?

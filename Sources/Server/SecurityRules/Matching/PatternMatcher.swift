@@ -115,7 +115,7 @@ private struct Scratch {
 private struct ThreadList {
   /// The instruction of each thread, the most preferred first.
   private(set) var threads: [Int32] = []
-  /// The index of each instruction in `threads`; valid if that thread is this instruction.
+  /// The index of each instruction in `threads`; valid only if `threads` has this instruction at that index.
   private var indices: [Int32]
   /// The recorded offsets of each instruction's thread, `slotCount` for each; -1 for none.
   private var slots: [Int]

@@ -25,7 +25,7 @@ public enum ReadConsistency: Hashable, Sendable {
   case latest
   /// The state that the running transaction with this token sees.
   case transaction([UInt8])
-  /// The state that a new transaction sees, which this read begins.
+  /// The state that a new transaction sees. This read begins the transaction.
   case newTransaction(TransactionOptions)
   /// The state at a past time.
   case readTime(Timestamp)

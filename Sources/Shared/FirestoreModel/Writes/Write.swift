@@ -19,9 +19,9 @@ public struct Write: Hashable, Sendable {
 
   /// The change of the document.
   public var operation: Operation
-  /// The fields that an update changes: it sets the fields of the mask that it contains, and deletes the others. Nil
-  /// replaces the complete document. The initializer sorts the paths and removes repeats, because other writes wait
-  /// while a write is applied.
+  /// The fields that an update changes. It sets a field of the mask if it has a value for the field, and deletes the
+  /// field otherwise. Nil replaces the complete document. The initializer sorts the paths and removes repeats, because
+  /// other writes wait while a write is applied.
   public var mask: [FieldPath]?
   /// Transforms to apply after an update's fields, in order.
   public var transforms: [FieldTransform]
