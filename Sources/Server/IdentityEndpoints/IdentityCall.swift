@@ -40,9 +40,9 @@ package struct IdentityCall: Sendable {
   package var nowSeconds: Int64 { now / 1000 }
   /// Whether the server runs as an emulator.
   package var isEmulator: Bool { services.isEmulator }
-  /// Codes that expired before this time are removed: a day ago, in milliseconds since the Unix epoch. Until
-  /// its removal, an expired code is rejected with the error for expired codes. Nil in an emulator, whose
-  /// codes do not expire.
+  /// A day ago, in milliseconds since the Unix epoch. Codes that expired before this time are removed. Until its
+  /// removal, an expired code is rejected with the error for expired codes. Nil in an emulator, whose codes do not
+  /// expire.
   package var removalTime: Int64? { isEmulator ? nil : now - 86_400_000 }
 
   // MARK: Settings

@@ -30,8 +30,8 @@ extension IdentityCall {
     // In production a weak password gets the same error whether or not the address has an account.
     if !isEmulator, let text = body.text("password") { try checkStrength(text) }
     if let email {
-      // The transaction repeats this check. It comes before the checks of the password, which is hashed outside of the
-      // transaction.
+      // This check comes before the checks of the password, which is hashed outside of the transaction. The transaction
+      // repeats this check.
       let isTaken = try await read { try $0.account(email: email, in: self.tenantID) != nil }
       if isTaken { throw IdentityError.rejected("EMAIL_EXISTS") }
     }

@@ -15,7 +15,7 @@ package struct CoverageReport: Sendable {
     var endOffset: Int
     /// The values; none for an expression that was never evaluated.
     var values: CoveredValues
-    /// The number of evaluations of the enclosing function body or condition that did not evaluate this expression.
+    /// The number of times that the enclosing function body or condition was evaluated without this expression.
     var skipped: Int
     var children: [Node]
   }

@@ -1,5 +1,5 @@
-// Decides queries by proof. Rules are not filters: they must allow every document that the query could return, before
-// it runs. The filter of a query is an OR of alternatives (disjuncts). The terms of an alternative restrict the fields
+// Decides queries by proof, before they run. Rules are not filters: they must allow every document that a query could
+// return. The filter of a query is an OR of alternatives (disjuncts). The terms of an alternative restrict the fields
 // of every document that it can return. The rules are evaluated with these restrictions in place of a document, and
 // must allow each alternative. Orders, cursors and limits restrict no fields.
 
