@@ -106,7 +106,7 @@ struct FailedSyncTests {
     reopened.storage.close()
   }
 
-  @Test("while every sync fails, the app gets one error and the attempts have growing delays")
+  @Test("while every sync fails, the app gets one error and the repair is retried with growing delays")
   func failingDisk() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
