@@ -140,7 +140,7 @@ import Testing
     await scripted.stop()
   }
 
-  @Test("a second factor completes a sign-in with the resolver in the error")
+  @Test("the resolver in the error of a sign-in completes the sign-in with a second factor")
   func secondFactor() async throws {
     let scripted = try await ScriptedServer.start()
     let auth = scripted.auth

@@ -78,7 +78,7 @@ import Testing
   }
 
   @Test(
-    "after a sign-in with a custom token, the ID token has its claims and those that an administrator set")
+    "after a custom token sign-in, the ID token has the token's claims and those that an administrator set")
   func customTokens() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()
@@ -194,7 +194,7 @@ import Testing
   }
 
   @Test(
-    "a tenant's user has tokens of the tenant, and the account does not exist in the project")
+    "a tenant's user has tokens of the tenant, and the project itself does not have the account")
   func tenants() async throws {
     try await HearthFixture.run { hearth in
       let auth = try hearth.client()

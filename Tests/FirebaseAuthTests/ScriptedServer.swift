@@ -1,5 +1,5 @@
-// The scripted server: a canned server that accepts every sign-in as one user. A test can override its
-// responses by operation.
+// The scripted server accepts every sign-in as one user. It is a `CannedServer`, whose responses the test defines. A
+// test can override its responses by operation.
 
 import FirebaseCore
 import Foundation

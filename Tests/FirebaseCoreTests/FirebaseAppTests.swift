@@ -33,7 +33,7 @@ struct FirebaseAppTests {
     #expect(await app.delete() == false)
   }
 
-  @Test("the name of a deleted app can be configured again, and the teardown runs once")
+  @Test("the name of a deleted app can be configured again, and its deletion handler runs only once")
   func reconfigure() async throws {
     let name = "again-\(UUID().uuidString)"
     FirebaseApp.configure(name: name, options: options())

@@ -1,5 +1,5 @@
-// Tests the cache file: damage, foreign files, versions, locks, pruning, and a comparison of its value table
-// with a model.
+// Tests the cache file: damage, foreign files, versions, locks, pruning, and a comparison of its value table with a
+// model. The window of a filtered query is the set of children in its last result.
 
 import FirebaseCore
 import Foundation
@@ -140,7 +140,7 @@ struct CacheFileTests {
   }
 
   @Test(
-    "a file that is damaged while it is open is replaced by one with the pending writes and the observed data"
+    "a file that is damaged while open is replaced by a file with the pending writes and the observed data"
   )
   func damageWhileOpen() throws {
     let folder = try DataFolder()
@@ -207,7 +207,7 @@ struct CacheFileTests {
   }
 
   @Test(
-    "on a full disk the app gets one error, attempts have growing delays, and later everything is stored"
+    "on a full disk the app gets one error, and storing is retried with growing delays until it succeeds"
   )
   func fullDisk() throws {
     let folder = try DataFolder()
@@ -366,7 +366,7 @@ struct CacheFileTests {
     second.storage.close()
   }
 
-  @Test("loading a filtered query returns the children with its window's keys; other children stay stored")
+  @Test("loading a filtered query returns the children in its window; children that left it stay stored")
   func windows() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -390,7 +390,7 @@ struct CacheFileTests {
   // MARK: Pruning
 
   @Test(
-    "after 1,000 updates the least recently used 20 % are removed repeatedly until the size is below the limit"
+    "after 1,000 updates, the least recently used 20 % are removed repeatedly until the size is allowed"
   )
   func pruneBySize() throws {
     let folder = try DataFolder()
@@ -417,7 +417,7 @@ struct CacheFileTests {
     fixture.storage.close()
   }
 
-  @Test("at most 1,000 inactive queries remain; active ones and the data below them are never removed")
+  @Test("at most 1,000 inactive queries remain; active queries and data below them are never removed")
   func pruneByCount() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -525,7 +525,8 @@ struct CacheFileTests {
 }
 
 // SAFETY: `storageContents` is used only by the test's thread; `delays` has a lock.
-/// Stands for the core: has the contents that a test sets, and records the requested delays.
+/// Replaces the client, which provides the data for a new file: has the contents that a test sets, and records the
+/// requested delays.
 final class TestSource: StorageSource, @unchecked Sendable {
   var storageContents = StorageContents()
   private let delays = Guarded<[Int64]>([])

@@ -1,5 +1,5 @@
-// Tests recovery from failures of the cache file: no readable pending write is lost, and the cache works
-// again afterwards.
+// Tests recovery from failures of the cache file: no readable pending write is lost, and the cache works again
+// afterwards. The window of a filtered query is the set of children in its last result.
 
 import FirebaseCore
 import Foundation
@@ -318,7 +318,7 @@ struct CacheRecoveryTests {
         sql: "CREATE TRIGGER t BEFORE INSERT ON server_values BEGIN SELECT RAISE(ABORT, 'damage'); END")
     }
     fixture.storage.commit()
-    // The order of the sync tree: it changes the storage first, and then the views.
+    // The sync tree (the client's cache in memory) also changes the storage first, and then the views.
     fixture.storage.store(.leaf(.int(6)), at: "list", query: .default, replacing: .leaf(.int(5)))
     source.storageContents = CacheRecoveryTests.contents(6, [])
     fixture.storage.commit()
@@ -333,7 +333,7 @@ struct CacheRecoveryTests {
 
   // MARK: Newer and older data
 
-  @Test("loading a filtered query uses the newer of its window and the default query's data")
+  @Test("loading a filtered query uses its window or the unfiltered query's data, whichever is newer")
   func newerData() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -352,7 +352,7 @@ struct CacheRecoveryTests {
     storage.updateWindow(adding: ["a"], removing: ["b"], of: query, at: "list")
     #expect(storage.load(query, at: "list").node == list("a", "c"))
     storage.deactivate(query, at: "list")
-    // After that, "d" is added while the default query is observed.
+    // Later "d" is added, while the default query is observed.
     storage.activate(.default, at: "list")
     storage.store(list("a", "c", "d"), at: "list", query: .default, replacing: nil)
     storage.deactivate(.default, at: "list")
@@ -362,7 +362,7 @@ struct CacheRecoveryTests {
     #expect(String(decoding: TrackedQueryTable.defaultForm, as: UTF8.self) == "{}")
   }
 
-  @Test("a window that has lost a child loads as incomplete, unless only pending writes are missing")
+  @Test("a filtered query that lost a child of its window is incomplete, unless all data is cached")
   func windowWithoutChild() throws {
     let folder = try DataFolder()
     defer { folder.remove() }

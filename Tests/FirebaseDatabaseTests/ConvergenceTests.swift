@@ -263,7 +263,7 @@ private struct Program {
 }
 
 extension Client {
-  /// Ends the connection and copies the data directory in one step of the core. The copy contains the files
+  /// Ends the connection and copies the data directory in one call on the client's queue. The copy contains the files
   /// that remain after a kill at this time.
   fileprivate func killedData(from folder: DataFolder) async throws -> DataFolder {
     let copy = try DataFolder()

@@ -405,7 +405,7 @@ struct EndToEndTests {
           guard case .int(let count)? = node.descendant("c").leafValue else { return .abort }
           return .commit(node.setting("c", to: .leaf(.int(count + 1))))
         }, completion: { outcomes.record("root \($0.isCommitted)") })
-      // The first transaction is sent when this step ends. So this change arrives before the transaction's
+      // The client sends the first transaction after this closure. So this change arrives before the transaction's
       // response.
       var request = URLRequest(url: address)
       request.httpMethod = "PUT"

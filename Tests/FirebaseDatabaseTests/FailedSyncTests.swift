@@ -1,4 +1,5 @@
-// Tests failed syncs of the cache file: the app receives an error, and a new file replaces the old one.
+// Tests failed syncs of the cache file: the app receives an error, and a new file replaces the old one. The log is
+// SQLite's write-ahead log.
 
 import Foundation
 import Locking
@@ -61,7 +62,7 @@ struct FailedSyncTests {
   private static let put = OutgoingWrite(id: 3, path: "a/b", change: .put(.leaf(.int(1)), hash: nil))
   private static let later = OutgoingWrite(id: 4, path: "a/c", change: .put(.leaf(.int(2)), hash: nil))
 
-  /// A storage with a pending write, whose log was not synced, and an observed list.
+  /// A storage with an observed list and a pending write. The sync of the write-ahead log failed.
   private static func makeUnsyncedStorage(_ disk: FailingDisk) -> (StorageFixture, TestSource) {
     let fixture = StorageFixture(disk.folder, sync: disk.sync)
     let source = TestSource()
@@ -105,7 +106,7 @@ struct FailedSyncTests {
     reopened.storage.close()
   }
 
-  @Test("while every sync fails, the app gets one error and the attempts have growing delays")
+  @Test("while every sync fails, the app gets one error and the repair is retried with growing delays")
   func failingDisk() throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -182,7 +183,7 @@ struct FailedSyncTests {
     reopened.storage.close()
   }
 
-  @Test("the removal of the log of an open file counts as a failed sync")
+  @Test("if the write-ahead log of an open file is removed, the client treats this as a failed sync")
   func removedLog() throws {
     let folder = try DataFolder()
     defer { folder.remove() }

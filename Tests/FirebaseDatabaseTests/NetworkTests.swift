@@ -266,7 +266,7 @@ struct NetworkTests {
   }
 
   @Test(
-    "after a reconnection the client has the server's value, after any changes in the meantime",
+    "after a reconnection the client has the server's value, whatever changed while it was disconnected",
     arguments: 0..<4)
   func resumesAnyChange(seed: Int) async throws {
     let network = try await RelayedNetwork.make()

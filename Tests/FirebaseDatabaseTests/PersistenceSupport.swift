@@ -30,7 +30,7 @@ extension Client {
   static func persistent(
     in folder: DataFolder, name: String = "persistent", port: Int = 9, namespace: String, skew: Int64 = 0
   ) throws -> Client {
-    // Deleting an app makes its name available.
+    // A name can be configured again after its app was deleted.
     let options = FirebaseOptions(googleAppID: "1:1:ios:ab", gcmSenderID: "1")
     FirebaseApp.configure(name: name, options: options)
     let app = try #require(FirebaseApp.app(name: name))
@@ -41,7 +41,7 @@ extension Client {
     return client
   }
 
-  /// Waits until the core has handled all earlier requests.
+  /// Waits until the client's queue has handled all earlier requests.
   func waitForRequests() async {
     await withCheckedContinuation { continuation in
       ref.repository.enqueue { _ in continuation.resume() }
@@ -51,7 +51,7 @@ extension Client {
     }
   }
 
-  /// Copies the data directory between two steps of the core. The copy contains the files that remain after a
+  /// Copies the data directory between two tasks of the client's queue. The copy contains the files that remain after a
   /// kill at this time.
   func copyData(from folder: DataFolder) async throws -> DataFolder {
     let copy = try DataFolder()

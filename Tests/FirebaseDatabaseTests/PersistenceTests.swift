@@ -86,7 +86,7 @@ struct PersistenceTests {
   }
 
   @Test(
-    "after a restart without a connection, complete queries raise their events, including filtered queries")
+    "after a restart without a connection, queries with complete data raise events, also filtered queries")
   func offlineQueries() async throws {
     let folder = try DataFolder()
     defer { folder.remove() }
@@ -155,7 +155,7 @@ struct PersistenceTests {
     await server.stop([other])
   }
 
-  @Test("an acknowledged write that no listen covers is complete for later reads")
+  @Test("later reads treat acknowledged data as complete, even if no listen covers it")
   func acknowledgedWrites() async throws {
     let folder = try DataFolder()
     defer { folder.remove() }

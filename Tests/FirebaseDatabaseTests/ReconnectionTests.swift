@@ -62,7 +62,7 @@ struct ReconnectionTests {
       await server.stop([])
     }
 
-    @Test("only messages about new addresses and routes count, and invalid messages are ignored")
+    @Test("only kernel messages about new addresses and routes cause a reconnection; invalid messages do not")
     func messages() {
       func message(_ type: UInt16, length: UInt32 = 16, size: Int = 16) -> [UInt8] {
         var bytes = withUnsafeBytes(of: length) { Array($0) } + withUnsafeBytes(of: type) { Array($0) }

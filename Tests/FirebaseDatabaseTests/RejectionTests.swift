@@ -112,7 +112,7 @@ struct RejectionTests {
   }
 
   @Test(
-    "a request that the protocol cannot carry fails as if the server had rejected it, and is not sent again")
+    "a request with too many frames for the protocol fails like a rejected request, and is not sent again")
   func tooManyFrames() async throws {
     let server = try await TestServer.start()
     let client = try server.clients(1)[0]

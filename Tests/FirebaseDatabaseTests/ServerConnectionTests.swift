@@ -282,7 +282,7 @@ struct ServerConnectionTests {
 
   private let cachedValue = Node.object([("a", .leaf(.int(1))), ("b", .leaf(.int(2))), ("c", .leaf(.int(3)))])
 
-  @Test("range merges replace parts of the hashed value, and the tree receives the complete value")
+  @Test("range merges replace parts of the hashed value, and the sync tree receives the complete value")
   func rangeMerge() throws {
     var (connection, generation, _) = try connectionWithHashedListen(cachedValue)
     let ranges = [

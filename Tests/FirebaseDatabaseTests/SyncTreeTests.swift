@@ -81,7 +81,7 @@ struct SyncTreeTests {
   }
 
   @Test(
-    "removing all observers through a reference includes the location's queries, but not the observers below")
+    "removing all observers through a reference includes the location's queries, not observers of children")
   func removal() {
     _ = tree.add(observer(1), at: "a", query: firstTwo)
     _ = tree.add(observer(2), at: "a", query: .default)
@@ -106,7 +106,7 @@ struct SyncTreeTests {
     #expect(tree.acknowledgeWrite(1, isRevert: true).isEmpty)
   }
 
-  @Test("the input of a transaction contains invisible writes, except excluded ones")
+  @Test("the input of a transaction contains writes that observers do not see, except excluded writes")
   func transactionInput() {
     _ = tree.add(observer(1), at: "a", query: .default)
     _ = tree.applyServerOverwrite(at: "a", .leaf(.int(1)))

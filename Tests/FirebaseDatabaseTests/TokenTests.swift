@@ -136,7 +136,7 @@ struct TokenTests {
   }
 
   @Test(
-    "after a rejected token the connection closes and a new token is forced; after three, attempts are slow")
+    "a rejected token closes the connection and forces a new token; after three rejections attempts are slow")
   func rejectedToken() throws {
     var (connection, generation, _) = try connectionAfterHello(auth: "a.b.c")
     var delays: [Int64] = []

@@ -1,4 +1,4 @@
-// Tests the direct decoding of requests with writes. It must give the same results as the generated code.
+// Tests the direct decoding of requests with writes. It must give the same results as the code that protoc generates.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -69,7 +69,7 @@ struct CommitRequestTests {
     #expect(merging > 300)
   }
 
-  @Test("A value whose map, array, timestamp or geo point repeats is merged")
+  @Test("A value whose map, array, timestamp or geo point occurs twice on the wire is merged")
   func mergedValues() throws {
     let pairs: [(Google_Firestore_V1_Value, Google_Firestore_V1_Value)] = [
       (

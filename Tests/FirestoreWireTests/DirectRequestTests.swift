@@ -1,5 +1,5 @@
-// Tests the direct decoding of requests with documents and queries. It must give the same results as the generated
-// code.
+// Tests the direct decoding of requests with documents and queries. It must give the same results as the code that
+// protoc generates.
 
 import FirestoreModel
 import FirestoreProtobuf

@@ -1,4 +1,4 @@
-// Tests the document codec against the generated code, which defines the wire format.
+// Tests the document codec against the code that protoc generates from Google's definitions of the messages.
 
 import FirestoreModel
 import FirestoreProtobuf
@@ -74,7 +74,7 @@ struct DocumentCodecTests {
     #expect(try DocumentCodec.decodeValue(DocumentCodec.encode(point)) == point)
   }
 
-  @Test("A vector is a marked map on the wire, and a marked map without doubles stays a map")
+  @Test("A vector is a map with the key `__type__` on the wire; such a map without doubles stays a map")
   func vectors() throws {
     let message = try Google_Firestore_V1_Value(serializedBytes: DocumentCodec.encode(.vector([1, 2.5])))
     #expect(message.mapValue.fields["__type__"]?.stringValue == "__vector__")
@@ -143,7 +143,7 @@ struct DocumentCodecTests {
     ] as [[UInt8]])
   func malformed(bytes: [UInt8]) { #expect(Self.rejection(bytes)?.code == .invalidArgument) }
 
-  @Test("Unknown fields and groups are skipped, and the last of several types of a value counts")
+  @Test("Unknown fields and groups are skipped; if a value has several types, the last one is decoded")
   func unknownFields() throws {
     let unknown: [UInt8] = [
       0xA0, 0x06, 1, 0xA3, 0x06, 0x08, 1, 0xA4, 0x06, 0xA2, 0x06, 1, 0x61, 0xA5, 0x06, 1, 2, 3, 4,

@@ -92,7 +92,7 @@ struct ClientStreamTests {
     #expect(status(events { $0.receiveReset(http2Code: http2) })?.code == code)
   }
 
-  @Test("A lost connection is UNAVAILABLE, after the messages that arrived")
+  @Test("A lost connection ends the call with UNAVAILABLE, after the messages that arrived")
   func connectionLoss() {
     let seen = events {
       $0.receive(headers: Self.head, endStream: false)
@@ -103,7 +103,7 @@ struct ClientStreamTests {
     #expect(status(seen) == GRPCStatus(.unavailable, "gone"))
   }
 
-  @Test("A missing or malformed status is UNKNOWN; an unknown number is kept")
+  @Test("A missing or malformed status becomes UNKNOWN; an unknown status number is reported unchanged")
   func unknownStatuses() {
     for (trailers, code) in [
       ([:], .unknown), (["grpc-status": "x"], .unknown), (["grpc-status": "77"], .init(rawValue: 77)),

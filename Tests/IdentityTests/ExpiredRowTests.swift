@@ -34,7 +34,7 @@ struct ExpiredRowTests {
     }
   }
 
-  @Test("New codes remove the expired ones of all tenants, and no others")
+  @Test("Storing new codes removes the expired codes of all tenants, and no other codes")
   func removal() async throws {
     try await IdentityFixture.with { fixture in
       let database = try await fixture.store.project(IdentityFixture.project)

@@ -25,7 +25,7 @@ struct TimeTests {
     }
   }
 
-  @Test("A code is accepted within the allowed steps, and once")
+  @Test("A time-based code is accepted only within the allowed time steps, and only once")
   func acceptedSteps() {
     let secret = Array("12345678901234567890".utf8)
     let code = TimeBasedCode.code(secret: secret, step: 100)

@@ -22,7 +22,7 @@ struct TokenAttackTests {
     }
   }
 
-  @Test("A token of the server's own key identifies its user until it expires")
+  @Test("A token that the server signed identifies its user until it expires")
   func validToken() async throws {
     try await IdentityFixture.with { fixture in
       let token = try fixture.idToken()
@@ -111,7 +111,7 @@ struct TokenAttackTests {
     }
   }
 
-  @Test("HMAC with the public key, missing and foreign signatures are rejected")
+  @Test("Tokens with an HMAC by the public key, without a signature or signed by another key are rejected")
   func signatures() async throws {
     try await IdentityFixture.with { fixture in
       let key = fixture.keys.current

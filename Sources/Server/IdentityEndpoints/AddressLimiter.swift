@@ -2,8 +2,9 @@
 // per account do not stop an attacker who tries one password on many accounts.
 //
 // Each address has an allowance of attempts that is restored over time. Addresses may be shared by many users, so the
-// allowance is larger than that of an account, and successful sign-ins do not use it. An attempt counts before it is
-// decided, and is refunded if it was not a guess. So concurrent attempts cannot exceed the allowance.
+// allowance is larger than that of an account, and successful sign-ins do not use it. The limiter counts an attempt
+// before the server checks it, and refunds it if it was not a guess. So concurrent attempts cannot exceed the
+// allowance.
 
 package import Identity
 
@@ -11,7 +12,7 @@ package import Identity
 package final class AddressLimiter: Sendable {
   /// Attempts of an address before it must wait.
   package static let allowance: Int64 = 100
-  /// The time in which one attempt is restored.
+  /// Milliseconds after which an address regains one attempt.
   package static let restorationMilliseconds: Int64 = 6_000
   /// Maximum number of addresses in memory, of about 100 bytes each.
   package static let maximumRecords = 100_000

@@ -27,7 +27,7 @@ package final class AllowanceLimiter<Key: Hashable & Sendable>: Sendable {
   /// - Parameters:
   ///   - isEnabled: false for an emulator, whose clients may cause any number of events.
   ///   - allowance: the number of events of a key before the key must wait.
-  ///   - restorationMilliseconds: the time in which one event is restored.
+  ///   - restorationMilliseconds: the milliseconds after which a key regains one event.
   ///   - maximumRecords: maximum number of keys in memory, of 100 to 500 bytes each.
   package init(
     isEnabled: Bool, allowance: Int64, restorationMilliseconds: Int64, maximumRecords: Int = 100_000

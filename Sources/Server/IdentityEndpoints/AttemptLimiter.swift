@@ -1,8 +1,9 @@
 // Limits the attempts to guess a password or a second factor, per account. After several failures in a row each further
 // attempt must wait, twice as long as the previous attempt.
 //
-// An attempt counts before it is decided, because many other attempts may arrive while a hash is computed. Attempts in
-// progress use the free failures of their account. Once these are used, an account has one attempt at a time.
+// The limiter counts an attempt before its result is known, because many other attempts may arrive while a hash is
+// computed. Each attempt in progress uses one of the account's free failures (`freeFailures`). Once these are used, an
+// account may have only one attempt in progress.
 //
 // Invariant: the memory is bounded. If it is full, the accounts with the fewest failures are dropped first. So an
 // attacker who guesses for many accounts cannot end the wait of an account.
@@ -41,14 +42,14 @@ package final class AttemptLimiter: Sendable {
   package enum Outcome: Sendable {
     case correct
     case wrong
-    /// The server could not decide the attempt.
+    /// The server could not check the guess.
     case undecided
   }
 
   private struct Record {
     /// Failures since the last success.
     var failures = 0
-    /// Attempts that are not decided yet.
+    /// Attempts in progress, whose result is not known yet.
     var pending = 0
     /// The time before which attempts are rejected, in milliseconds since the Unix epoch.
     var blockedUntil: Int64 = 0

@@ -1,9 +1,9 @@
 // Identifies the client of a request by its network address, for limits.
 //
 // A provider assigns at least a /64 of IPv6 to each customer, so the first 64 bits identify a client. IPv4 addresses in
-// IPv6 form count as IPv4. A peer with a loopback or private address may be a proxy. For such a peer the last address
-// of `X-Forwarded-For` counts, which the proxy added. Peers with public addresses cannot choose their address by that
-// header.
+// IPv6 form count as IPv4. A peer with a loopback or private address may be a proxy. For such a peer, the last address
+// of `X-Forwarded-For` identifies the client, because the proxy added it. Peers with public addresses cannot choose
+// their address by that header.
 
 package import NIOCore
 

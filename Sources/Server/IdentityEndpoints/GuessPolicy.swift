@@ -21,7 +21,7 @@ enum GuessPolicy: Sendable {
     "MFA_ENROLLMENT_NOT_FOUND", "PHONE_NUMBER_EXISTS",
   ]
 
-  /// Whether a call with a result counts.
+  /// Whether a call with this result counts as a guess.
   func counts(_ result: Result<JSONObject, any Error>) -> Bool {
     switch (self, result) {
     case (.none, _), (.failures, .success): return false

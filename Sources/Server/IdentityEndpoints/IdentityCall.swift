@@ -26,7 +26,8 @@ package struct IdentityCall: Sendable {
   package let tenant: TenantSettings?
   /// The ID token of the body, which operations read only if they need it.
   package let idToken: Result<IDToken, IdentityError>
-  /// The secret of the project's sealed tokens.
+  /// The secret that authenticates the project's sealed tokens: server state that clients return, such as refresh
+  /// tokens.
   package let seal: TokenSeal
   /// Milliseconds since the Unix epoch at the start of the call.
   package let now: Int64
@@ -39,9 +40,9 @@ package struct IdentityCall: Sendable {
   package var nowSeconds: Int64 { now / 1000 }
   /// Whether the server runs as an emulator.
   package var isEmulator: Bool { services.isEmulator }
-  /// Codes that expired before this time are removed: a day ago, in milliseconds since the Unix epoch. Until
-  /// its removal, an expired code is rejected with the error for expired codes. Nil in an emulator, whose
-  /// codes do not expire.
+  /// A day ago, in milliseconds since the Unix epoch. Codes that expired before this time are removed. Until its
+  /// removal, an expired code is rejected with the error for expired codes. Nil in an emulator, whose codes do not
+  /// expire.
   package var removalTime: Int64? { isEmulator ? nil : now - 86_400_000 }
 
   // MARK: Settings

@@ -13,13 +13,13 @@ extension HTTPResponse {
     "cache-control": "no-store",
   ]
 
-  /// A JSON object.
+  /// A response with a JSON object as its body.
   package static func identity(_ object: JSONObject, _ status: HTTPResponseStatus = .ok) -> HTTPResponse {
     HTTPResponse(
       status: status, headers: jsonHeaders, body: ByteBuffer(bytes: JSONValue.object(object).json()))
   }
 
-  /// An error envelope.
+  /// A response with an error envelope of the API.
   package static func identity(_ error: IdentityError) -> HTTPResponse {
     var detail: JSONObject = [
       "message": .string(error.detail ?? error.message), "domain": .string("global"),

@@ -228,7 +228,8 @@ package struct IdentityService: HTTPService {
     }
   }
 
-  /// The tenant of a call, which its path, body, ID token, refresh token or pending credential may name. They must agree.
+  /// The tenant of a call. Its path, body, ID token, refresh token or pending credential may name it. All of those that
+  /// do must name the same tenant.
   private func tenant(
     _ pathTenant: String?, _ body: RequestBody, _ seal: TokenSeal, _ project: String
   ) async throws -> (String?, Result<IDToken, IdentityError>) {
@@ -273,7 +274,7 @@ package struct IdentityService: HTTPService {
     }
     guard !tokens.isEmpty else { return nil }
     guard tokens.count == headers.count else { throw .invalidCredentials }
-    // This API accepts the parameter only together with the header, so the two must agree.
+    // This API accepts the parameter only together with the header, and only if both contain the same token.
     for parameter in request.target.parameters where parameter.name == "access_token" {
       tokens.append(parameter.value[...])
     }

@@ -312,7 +312,7 @@ package struct RulesService: FirestoreRouteHandler {
 }
 
 extension HTTPResponse {
-  /// A JSON object.
+  /// A response with a JSON object as its body.
   static func object(_ object: JSONObject) -> HTTPResponse {
     .json(.ok, ByteBuffer(bytes: JSONValue.object(object).json() + [0x0A]))
   }

@@ -19,7 +19,7 @@ public struct GRPCMessageParser: Sendable {
 
   /// The next frame.
   enum Frame {
-    /// A message.
+    /// An uncompressed message.
     case message(ByteBuffer)
     /// A message, compressed with the encoding in the call's headers.
     case compressed(ByteBuffer)

@@ -79,7 +79,7 @@ public struct JSONObject: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     indexByName = indexes
   }
 
-  /// Whether both have the same names with equal values, in any order.
+  /// Whether both objects have the same names with equal values, in any order.
   public static func == (lhs: JSONObject, rhs: JSONObject) -> Bool {
     guard lhs.count == rhs.count else { return false }
     return lhs.members.allSatisfy { rhs[$0.key] == $0.value }

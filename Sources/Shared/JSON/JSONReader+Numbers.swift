@@ -1,5 +1,5 @@
 // Reads numbers. Integers that fit 64 bits are exact; all other numbers become the nearest double. Negative zero
-// becomes zero, since JSON writes both as zero and hashes of the two would differ.
+// becomes zero, because the writer writes both as `0`, but their hashes would differ.
 
 extension JSONReader {
   /// Powers of ten that a double holds exactly.

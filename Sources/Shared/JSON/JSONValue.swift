@@ -93,7 +93,7 @@ public enum JSONValue: Sendable, Equatable {
   /// The member with that name, if the value is an object that has it.
   public subscript(name: String) -> JSONValue? { object?[name] }
 
-  /// Whether both are equal JSON: strings by bytes, objects without order, and `1` equals `1.0`.
+  /// Whether both values are equal JSON: strings by bytes, objects without order, and `1` equals `1.0`.
   public static func == (lhs: JSONValue, rhs: JSONValue) -> Bool {
     switch (lhs, rhs) {
     case (.null, .null): true
@@ -110,7 +110,7 @@ public enum JSONValue: Sendable, Equatable {
 }
 
 extension String {
-  /// Whether both have the same UTF-8 bytes. `==` also holds for canonically equivalent strings.
+  /// Whether both strings have the same UTF-8 bytes. `==` also holds for canonically equivalent strings.
   @inline(__always)
   func hasSameBytes(as other: String) -> Bool {
     utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)

@@ -11,7 +11,7 @@ private final class ForeignSettings: NSObject, MemoryGarbageCollectorSettings {}
 @Suite("Cache settings") struct SettingsTests {
   private static let unreachablePort = 1
 
-  @Test("the cache settings reflect the effective values")
+  @Test("cacheSettings reflects isPersistenceEnabled and cacheSizeBytes")
   func effectiveValues() {
     let settings = FirestoreSettings()
     #expect(settings.isPersistenceEnabled && settings.cacheSizeBytes == 100 << 20)

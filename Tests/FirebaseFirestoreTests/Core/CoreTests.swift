@@ -1,5 +1,6 @@
-// Tests the core of the sync engine: merged changes, indexes of changes, back-off and streams. Also compares
-// views with a naive computation.
+// Tests the core of the sync engine: merged changes, indexes of changes, back-off and streams. Also compares views with
+// a naive computation. A limbo document is in the cache and matches a query, but the server did not report it for the
+// query. The client resolves it by requesting the document separately.
 
 import FirebaseCore
 import FirestoreModel
@@ -128,7 +129,7 @@ private func expectRemoval(at version: Int64, from engine: inout SyncEngine) thr
   }
 
   @Test(
-    "if another client deletes a document before watch reports an acknowledged write to it, limbo resolution removes it"
+    "limbo resolution removes a document that was deleted before the watch stream reported an acknowledged write to it"
   )
   func acknowledgedWriteIsRemoved() throws {
     var engine = listeningEngine(at: 10)
@@ -145,7 +146,7 @@ private func expectRemoval(at version: Int64, from engine: inout SyncEngine) thr
   }
 
   @Test(
-    "a deleted document is resolved even if a later write to it was rejected or changed nothing",
+    "limbo resolution removes a deleted document, even if a later write to it was rejected or changed nothing",
     arguments: [true, false])
   func laterWriteWithoutEffect(isRejected: Bool) throws {
     var engine = listeningEngine(at: 10)

@@ -1,5 +1,5 @@
-// Tests how the mutation queue scales: with a listener, the cost of a queued write does not depend on the
-// length of the queue.
+// Tests how the queue of writes scales: with a listener, the cost of a queued write does not depend on the length of
+// the queue.
 
 import FirestoreModel
 import Foundation

@@ -69,7 +69,7 @@ import Testing
   }
 
   @Test(
-    "a write fails while another user's queue cannot be opened, and later writes belong to that user")
+    "a write fails while the new user's queue cannot be opened, and later writes belong to that user")
   func writeDuringUserChange() {
     var engine = engine()
     failing.change { $0 = .changeUser }

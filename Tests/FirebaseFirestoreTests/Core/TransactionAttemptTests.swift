@@ -54,7 +54,7 @@ import Testing
     #expect(!TransactionAttempt.readsFirst.isRetryable)
   }
 
-  @Test("a document that changes between two reads allows another attempt")
+  @Test("a change of a document between two reads is an error that allows another attempt")
   func changedBetweenReads() {
     var attempt = TransactionAttempt()
     #expect(attempt.recordRead(found("a", at: 5)) == nil)

@@ -1,5 +1,5 @@
-// Tests the write stream: errors that reject a batch, errors that end only the stream, stream tokens, and
-// closing when idle.
+// Tests the write stream: errors that reject a batch (the writes of one call), errors that end only the stream, stream
+// tokens, and closing when idle.
 
 import FirebaseCore
 import FirestoreModel

@@ -127,7 +127,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     #expect(try !reopened.read(name("x")).isKnown)
   }
 
-  @Test("after a kill the cache has every committed group, and no part of an uncommitted group")
+  @Test("after a kill the cache has every committed transaction, and no part of an uncommitted one")
   func kill() throws {
     var store = try open()
     _ = try store.write([Write(.update(name("kept"), fields: [:]))], at: .epoch)
@@ -262,7 +262,7 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     store.persistence.close()
   }
 
-  @Test("a failed group changes nothing on disk or in memory")
+  @Test("if a group of changes cannot be stored, none of them applies on disk or in memory")
   func failedGroup() throws {
     var store = try open()
     let target = try store.allocate(query.target)

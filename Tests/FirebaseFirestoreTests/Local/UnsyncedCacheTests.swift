@@ -1,5 +1,5 @@
-// Tests a cache whose file could not be synced to the disk: the app receives an error, and a copy replaces
-// the file.
+// Tests a cache whose file could not be synced to the disk: the app receives an error, and a copy replaces the file.
+// The log is SQLite's write-ahead log.
 
 import FirestoreModel
 import Foundation
@@ -101,7 +101,7 @@ private func files(_ folder: URL) throws -> [String] {
 @Suite("Failed syncs of the Firestore cache", .timeLimit(.minutes(5))) struct UnsyncedCacheTests {
   private let cache = CacheFixture(.disk)
 
-  /// An engine with a document from the server and a queued write. Its log could not be synced.
+  /// An engine with a document from the server and a queued write. The sync of the write-ahead log failed.
   private func makeUnsyncedEngine(_ disk: FailingDisk) throws -> SyncEngine {
     var engine = SyncEngine(persistence: try disk.open(), seed: 1)
     let document = CachedDocument(
@@ -151,7 +151,7 @@ private func files(_ folder: URL) throws -> [String] {
   }
 
   @Test(
-    "while every sync fails, the app gets one error, attempts have growing delays, and writes are accepted")
+    "while every sync fails, the app gets one error, repair has growing delays, and writes are queued")
   func failingDisk() throws {
     let disk = FailingDisk(cache.folder)
     var engine = try makeUnsyncedEngine(disk)
@@ -284,7 +284,7 @@ private func files(_ folder: URL) throws -> [String] {
   }
 
   @Test(
-    "a damaged copy fails the lost writes and restarts the targets, even if no new file can be opened"
+    "if the copy is damaged, its lost writes fail and targets restart, even if no new file can be opened"
   )
   func damagedCopy() throws {
     let disk = FailingDisk(cache.folder)

@@ -85,7 +85,7 @@ import Testing
   private enum Seen: Equatable { case opened, message(Int64), ended(StatusCode) }
 
   @Test(
-    "a call that the server ends delivers every message before its end, even without confirmations",
+    "a call that the server ends delivers every message before its end, even if the client confirms none",
     arguments: [true, false])
   func end(confirms: Bool) async throws {
     let server = try ListenServer()
@@ -105,7 +105,7 @@ import Testing
       }
     }
     call.send(try Google_Firestore_V1_ListenRequest.with { $0.addTarget.targetID = 2 }.serializedBytes())
-    // After both halves have closed, the stream ends at once, even if the client does not read.
+    // Once client and server have ended their sides of the stream, it closes at once, even if the client does not read.
     if !confirms { call.finishSending() }
     let listen = try await server.listens.first { _ in true }
     for number in 0..<100 as Range<Int64> {

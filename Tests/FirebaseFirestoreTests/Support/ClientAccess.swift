@@ -20,7 +20,7 @@ extension Firestore {
     }
   }
 
-  /// Makes the stored overlays unreadable, like damage of the file.
+  /// Makes the stored overlays (the effects of queued writes on documents) unreadable, like damage of the file.
   func damageOverlays() async {
     await withCheckedContinuation { continuation in
       client.event { client in

@@ -69,7 +69,7 @@ struct FieldMaskTests {
   }
 
   @Test(
-    "Deep paths take memory and time in proportion to their length, and common prefixes give no wrong fields"
+    "The cost of deep paths is proportional to their length, and common prefixes select no other fields"
   )
   func deepPaths() throws {
     let names = (0..<2_000).map { "b\($0)" }

@@ -81,7 +81,7 @@ struct BloomFilterTests {
     }
   }
 
-  @Test("The empty filter contains nothing, and inconsistent numbers are rejected")
+  @Test("The empty filter contains nothing; an inconsistent bitmap, padding or hash count is rejected")
   func inconsistentNumbers() {
     #expect(!BloomFilter([DocumentName]()).mightContain("x"))
     #expect(BloomFilter(bitmap: [], padding: 0, hashCount: 0) != nil)

@@ -32,7 +32,7 @@ struct TruncatedEncodingTests {
     return (ties, wrong)
   }
 
-  @Test("The first 1,500 bytes of keys sort as values do; only those of longer keys may be equal")
+  @Test("The first 1,500 bytes of keys sort as values do; different values tie only if keys are longer")
   func prefixes() {
     let keys = Self.values.map { Array(IndexKeyEncoder.encode($0).prefix(Limits.indexedValueBytes)) }
     let (ties, wrong) = Self.compare(Self.values, keys) { $0.count == Limits.indexedValueBytes }

@@ -7,7 +7,7 @@ import Testing
 @Suite("Field paths", .timeLimit(.minutes(10)))
 struct FieldPathTests {
   @Test(
-    "Text and names convert in both directions",
+    "Field paths convert between their text and their names in both directions",
     arguments: [
       ("a", ["a"]), ("a.b", ["a", "b"]), ("`a.b`.c", ["a.b", "c"]), ("_x1", ["_x1"]), ("`1a`", ["1a"]),
       (#"`a\`b`"#, ["a`b"]), (#"`a\\b`"#, [#"a\b"#]), ("`é😀`", ["é😀"]), ("` `", [" "]),

@@ -132,7 +132,7 @@ struct QueryDefinitionTests {
   }
 
   @Test(
-    "Start and end cursors lie before or after their values, which may be a prefix, of another type, or none")
+    "A cursor lies before or after its values, which may be fewer than the orders, of another type or none")
   func cursors() throws {
     func find(_ start: Cursor?, _ end: Cursor?, _ direction: StructuredQuery.Direction = .ascending) throws
       -> [Int64]

@@ -45,7 +45,7 @@ struct AuthConformanceTests {
   }
 
   @Test(
-    "Every group of the vectors is played",
+    "The tests play every group of the recorded cases",
     .enabled(if: folder != nil, "HEARTH_CONFORMANCE names no folder with the vectors"))
   func everyGroup() throws {
     let groups = Set(try Self.cases().compactMap { $0["group"]?.string })

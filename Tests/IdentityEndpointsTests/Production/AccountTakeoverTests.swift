@@ -33,7 +33,7 @@ struct AccountTakeoverTests {
   }
 
   @Test(
-    "A code for a change of the address ends with the session that requested it", arguments: Change.allCases)
+    "A code that confirms a new address ends with the session that requested it", arguments: Change.allCases)
   func changeOfAddress(_ change: Change) async throws {
     let server = try await ProductionCalls(delivery: CodeRecorder())
     let created = try await signUp(server)
@@ -73,7 +73,7 @@ struct AccountTakeoverTests {
   }
 
   @Test(
-    "A change of a proven address can be undone after a thief has changed the password, and the undo invalidates this password"
+    "A change of a proven address can be undone after a thief has set a password, which the undo removes"
   )
   func undo() async throws {
     let server = try await ProductionCalls(delivery: CodeRecorder())
@@ -146,7 +146,7 @@ struct AccountTakeoverTests {
   }
 
   @Test(
-    "The proof of an address removes the credentials that were added before",
+    "Proving an address by a code removes the credentials that were added before the proof",
     arguments: [OutOfBandCode.Purpose.passwordReset, .signIn])
   func credentials(_ purpose: OutOfBandCode.Purpose) async throws {
     let server = try await ProductionCalls(delivery: CodeRecorder())

@@ -24,7 +24,7 @@ struct AddressLimitTests {
     return true
   }
 
-  @Test("An IPv6 client is a /64, and mapped IPv4 addresses count as IPv4")
+  @Test("The first 64 bits of an IPv6 address identify a client; IPv4-mapped addresses count as IPv4")
   func networks() throws {
     #expect(try address("2001:db8:1:2::1") == address("2001:db8:1:2:ffff::9"))
     #expect(try address("2001:db8:1:2::1") != address("2001:db8:1:3::1"))
@@ -36,7 +36,7 @@ struct AddressLimitTests {
   }
 
   @Test(
-    "Only a local peer, which may be a proxy, can name another address, and the last named address counts")
+    "Only a local peer, which may be a proxy, can name another address; the last named address is used")
   func proxies() throws {
     let client = try address("203.0.113.7")
     for proxy in ["127.0.0.1", "::1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "fd00::1", "fe80::1"] {
@@ -70,7 +70,7 @@ struct AddressLimitTests {
     #expect(emulator.count == 0)
   }
 
-  @Test("Attempts in progress count, and a refund restores the allowance of one attempt")
+  @Test("Attempts in progress use the allowance, and a refund restores one attempt")
   func refund() throws {
     let limiter = AddressLimiter(isEnabled: true)
     let client = try address("203.0.113.7")

@@ -50,7 +50,7 @@ struct EllipticKeyTests {
     (try? fixture.verifier.principal(of: token[...]))?.user?.id
   }
 
-  @Test("A token that an issuer signs with ES256 identifies a user, with RS256 keys in the same set")
+  @Test("A token that an issuer signs with ES256 identifies a user, even if the issuer also has RS256 keys")
   func accepted() async throws {
     try await IssuerFixture.with { fixture in
       let key = EllipticKey()
@@ -98,7 +98,7 @@ struct EllipticKeyTests {
     }
   }
 
-  @Test("Keys of other curves, off the curve or for other uses are ignored")
+  @Test("Keys of other curves, keys that are no point of the curve, and keys for other uses are ignored")
   func ignoredKeys() async throws {
     try await IssuerFixture.with { fixture in
       let key = EllipticKey()

@@ -55,7 +55,7 @@ struct EnrolmentAttackTests {
     _ = try await server.signInWithPhoneNumber(["sessionInfo": session ?? .null, "code": .string(code)])
   }
 
-  @Test("Wrong codes of enrolments count over all sessions of the number")
+  @Test("The limit on wrong codes of enrolments covers all sessions of a phone number")
   func guesses() async throws {
     let delivery = CodeRecorder()
     let server = try await ProductionCalls(delivery: delivery)
@@ -167,7 +167,7 @@ struct EnrolmentAttackTests {
       }
       let ada: JSONObject = ["email": .string(Self.email), "password": .string("opensesame")]
       #expect(try await post("signUp", ada, from: "203.0.113.7").status == 200)
-      // A sign-up that fails does not count here.
+      // A failed sign-up does not use the allowance of new accounts.
       #expect(try await post("signUp", ada, from: "203.0.113.7").error == "EMAIL_EXISTS")
       for _ in 1..<IdentityServices.newAccountAllowance {
         #expect(try await post("signUp", [:], from: "203.0.113.7").status == 200)

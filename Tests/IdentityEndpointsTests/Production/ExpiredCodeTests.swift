@@ -22,7 +22,7 @@ struct ExpiredCodeTests {
   }
 
   @Test(
-    "The next code removes the codes that expired more than a day ago; until then their use reports the expiry"
+    "A new code removes codes that expired over a day ago; until then, using an expired code reports it"
   )
   func removal() async throws {
     let server = try await ProductionCalls(delivery: Delivery())

@@ -1,4 +1,4 @@
-// Tests that guesses of passwords and second factors are counted before they are decided. Also tests that the limiter
+// Tests that guesses of passwords and second factors count before the server checks them. Also tests that the limiter
 // bounds its memory without ending the wait of an account.
 
 import Foundation
@@ -28,7 +28,7 @@ struct GuessLimitTests {
     return true
   }
 
-  @Test("Attempts in progress count as failures until they are decided")
+  @Test("Attempts in progress count as failures until their result is known")
   func inProgress() {
     let limiter = AttemptLimiter(isEnabled: true)
     let ada = key("ada")
@@ -76,7 +76,7 @@ struct GuessLimitTests {
     limiter.end(key("pending"), .wrong, at: 0)
   }
 
-  @Test("Of 64 concurrent guesses at most ten are decided, also for an unknown address")
+  @Test("Of 64 concurrent password guesses the server checks at most ten, also for an unknown address")
   func parallelPasswords() async throws {
     try await ProductionServer.with { server in
       #expect(try await server.auth.post(Self.toolkit + "/v1/accounts:signUp", Self.ada).status == 200)
@@ -100,7 +100,7 @@ struct GuessLimitTests {
     }
   }
 
-  @Test("Of 64 concurrent guesses of a time-based code at most ten are decided")
+  @Test("Of 64 concurrent guesses of a time-based code the server checks at most ten")
   func parallelSecondFactors() async throws {
     try await ProductionServer.with { server in
       let admin = try await server.accessToken(server.account("admin"))
@@ -157,7 +157,7 @@ struct GuessLimitTests {
     }
   }
 
-  @Test("Wrong codes of a phone number count over all sessions, for the number and not for others")
+  @Test("The limit on wrong codes covers all sessions of a phone number, and no other number")
   func phoneNumbers() async throws {
     let delivery = CodeRecorder()
     let server = try await ProductionCalls(delivery: delivery)

@@ -256,7 +256,7 @@ struct IssuerTests {
       fixture.advance(80_000)
       await fixture.loader.refresh()
       for number in 0..<1100 {
-        // The list of revocations is trimmed while it grows.
+        // The revocation list drops old revocations when it has grown.
         try await database.write { transaction in
           var account = Account(localID: "x\(number)", tenantID: nil, createdAt: 1)
           account.disabled = true

@@ -94,7 +94,7 @@ struct MailTests {
     noTLS.tls = .none
     var refused = SMTPReceiver.Behavior()
     refused.replies["STARTTLS"] = "454 not now"
-    // A reply that an attacker adds before the handshake would be accepted as one of the relay.
+    // A client that keeps replies from before the TLS handshake would accept an attacker's reply as the relay's.
     var injected = SMTPReceiver.Behavior()
     injected.replies["STARTTLS"] = "220 go\r\n250-relay.example\r\n250 AUTH PLAIN"
     var notTLS = SMTPReceiver.Behavior()

@@ -1,5 +1,5 @@
-// Tests that user IDs are compared as bytes, like the keys of their rows. Swift compares strings by canonical equivalence, so
-// two spellings of one text would otherwise count as one account.
+// Tests that user IDs are compared as bytes, like the keys of their rows. Swift compares strings by canonical
+// equivalence, so two spellings of one text would otherwise count as one account.
 
 import Identity
 import JSON
@@ -54,7 +54,7 @@ struct NormalizedIDTests {
     }
   }
 
-  @Test("A lookup of both accounts returns both")
+  @Test("A lookup of two IDs that differ only in normalization returns both accounts")
   func lookup() async throws {
     let response = try await server().lookup(["localId": .array([Self.composed, Self.decomposed])])
     #expect(response["users"]?.array?.count == 2)

@@ -95,7 +95,7 @@ struct AttackTokens {
     return tokens
   }
 
-  /// Other texts of the valid token.
+  /// Malformed texts that a lenient parser could accept.
   private func texts() -> [(String, String)] {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
     var spare = valid
@@ -109,7 +109,7 @@ struct AttackTokens {
     ]
   }
 
-  /// Texts that other servers accept.
+  /// Tokens that Google's servers or an emulator accept.
   private func otherTokens() throws -> [(String, String)] {
     [
       ("the emulator's owner", "owner"), ("Google's access token", "ya29.AAAA"),

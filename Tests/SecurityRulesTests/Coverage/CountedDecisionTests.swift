@@ -38,7 +38,7 @@ struct CountedDecisionTests {
       uniquingKeysWith: +)
   }
 
-  @Test("Recording a decision does not change its result; it counts every expression once and lists steps")
+  @Test("A recorded decision has the same verdict, counts every expression once and lists every evaluation")
   func firestore() throws {
     let rules = try ruleset(allowing: "resource.data.tags.hasAll(['a', 'b']) && resource.data.n in [1, 2]")
     let policy = FirestoreRulesPolicy(rules)
@@ -65,7 +65,7 @@ struct CountedDecisionTests {
     #expect(lists.allSatisfy { rules.counts.values(of: $0).distinct.count == 1 })
   }
 
-  @Test("The coverage keeps ten distinct values of an expression, and only counts further values")
+  @Test("The coverage keeps ten distinct values of an expression, and counts all other values together")
   func maximumValues() throws {
     let rules = try ruleset(allowing: "resource.data.l.size() >= 0 && resource.data.t != 'x'")
     let policy = FirestoreRulesPolicy(rules)

@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test(
-    "an explanation names the limit of lookups that earlier documents or alternatives of the request have exhausted"
+    "an explanation names the lookup limit, even if earlier documents or disjuncts have exhausted it"
   )
   func lookupLimit() throws {
     func reads(_ key: String) -> String {
@@ -58,7 +58,7 @@ import Testing
     #expect(list.report.contains("The maximum of 10 documents to read has been reached."))
   }
 
-  @Test("an explanation names the limit of work, also where later blocks are not reached")
+  @Test("an explanation names the exhausted work limit, also for statements that were not evaluated")
   func workLimit() throws {
     let rules = try FirestoreRuleset(
       compiling: """
@@ -76,7 +76,7 @@ import Testing
     #expect(explanation.statements.map(\.position.line) == [4, 5])
   }
 
-  @Test("a path that no block covers has no statements")
+  @Test("the explanation for a path that no match block covers lists no statements")
   func uncovered() throws {
     let explanation = try ruleset(allowing: "true").explainGet("d/x", nil, context())
     #expect(explanation.statements.isEmpty)
@@ -110,7 +110,7 @@ import Testing
     #expect(try text(.update, isConditional: true) == "\nfalse for 'update' @ L5")
   }
 
-  @Test("the text of a denied query explains the first denied alternative")
+  @Test("the text of a denied query explains the first denied alternative (disjunct) of its filter")
   func queries() throws {
     let rules = try ruleset(allowing: "resource.data.n > 5")
     func text(_ value: Int64, _ op: FieldFilter.Operator) throws -> String? {

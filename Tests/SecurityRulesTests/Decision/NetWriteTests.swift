@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test("the writes of one document are decided once, by their net effect")
+  @Test("rules decide all writes of one document in a commit once, by their net effect")
   func netEffect() throws {
     #expect(try sufficientMethods([(.set, nil)], before: nil, after: [:]) == ["create"])
     #expect(try sufficientMethods([(.set, nil)], before: [:], after: [:]) == ["update"])

@@ -9,7 +9,7 @@ import Testing
 @testable import SecurityRules
 
 @Suite("Decisions in parts", .timeLimit(.minutes(2))) struct PartialDecisionTests {
-  /// Documents of a request, and the part of it that is decided.
+  /// Documents of a request, and the part of the request that the policy decides.
   private struct View: DocumentView {
     var before: MapValue?
     var after: MapValue?
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  /// The decision after all parts, and their number.
+  /// The decision after all parts, and the number of parts.
   private func decide(
     _ policy: PinnedPolicy<FirestoreAccess>, _ operation: FirestoreOperation, _ view: View
   ) throws -> (decision: FirestoreDecision, partCount: Int) {
@@ -83,7 +83,7 @@ import Testing
   }
 
   @Test(
-    "a commit of many large documents is allowed in parts, and each part has the work of one document at most"
+    "a commit of many large documents is allowed in parts, each within the work limit of one document"
   )
   func largeCommit() throws {
     let policy = try policy(
@@ -120,7 +120,7 @@ import Testing
     #expect(view.readCount.withLock { $0 } <= 9 + count)
   }
 
-  @Test("the coverage counts a document once if a part ends at it")
+  @Test("the coverage counts a document once if one part stops before it and the next part decides it")
   func coverage() throws {
     let rules = try ruleset(allowing: Self.costly)
     let policy = FirestoreRulesPolicy(rules)

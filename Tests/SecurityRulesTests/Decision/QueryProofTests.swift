@@ -87,14 +87,14 @@ import Testing
     }
   }
 
-  @Test("the id of an unnamed document is unknown, and no rule may use it")
+  @Test("if a query names no document, the id of its documents is unknown, and rules that use the id deny")
   func unboundWildcard() throws {
     #expect(try !allows("id == 'x'", []))
     #expect(try !allows("id != 'x'", []))
     #expect(try allows("id == 'x' || true", []))
   }
 
-  @Test("all alternatives of a filter must be allowed")
+  @Test("the rules must allow all alternatives (disjuncts) of a filter")
   func alternatives() throws {
     let rules = try FirestoreRuleset(
       compiling: """

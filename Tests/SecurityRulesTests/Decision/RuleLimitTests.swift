@@ -75,7 +75,7 @@ import Testing
     #expect(try !allows(7, ["x", "y", "z"]))
   }
 
-  @Test("a document is read before and after the writes, in either order")
+  @Test("rules can read a document before and after the writes, in either order")
   func beforeAndAfter() throws {
     struct Created: RuleDocumentSource {
       func fields(of path: ResourcePath, afterWrites: Bool) throws -> MapValue? { afterWrites ? [:] : nil }
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test("an error of the store fails the request, even if the rules absorb it")
+  @Test("an error of the store fails the request, even if the condition is true without the document")
   func unreadableDocuments() throws {
     let rules = try ruleset(allowing: "exists(/databases/$(database)/documents/d/x) || true")
     let decision = rules.decideGet([("c/x", nil)], context(StoredDocuments(isUnreadable: true)))
@@ -96,7 +96,7 @@ import Testing
     #expect(decision.failure is StoredDocuments.Unreadable)
   }
 
-  @Test("a decision names the documents and the time that it read")
+  @Test("a decision lists the documents that its rules read, and whether they read the time")
   func dependencies() throws {
     let rules = try ruleset(
       allowing: "!exists(/databases/$(database)/documents/d/x) && request.time > timestamp.date(2020, 1, 1)")

@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test(
-    "a pattern from a document spends the budget: its size, its groups, its classes and its compilation",
+    "a pattern from a document spends the budget for its size, groups, classes and compilation",
     arguments: [
       String(repeating: "(a)", count: 3_000), String(repeating: "(?i)\\p{L}", count: 1_000),
       "[" + String(repeating: "[:a", count: 200_000) + "]", String(repeating: "a", count: 1_000_000),
@@ -98,7 +98,7 @@ import Testing
     #expect(try allows("resource.data.t.size() == 1000000", fields: fields))
   }
 
-  @Test("each document of a commit has the limit of work; the alternatives of a query share one")
+  @Test("each document of a commit has a separate limit of work; a query's disjuncts share one limit")
   func workOfDocuments() throws {
     let rules = try FirestoreRuleset(
       compiling: """

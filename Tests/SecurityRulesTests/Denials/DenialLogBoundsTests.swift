@@ -24,7 +24,7 @@ import Testing
     #expect(log.entries(before: 7, count: 10).isEmpty)
   }
 
-  @Test("denials above the rate are counted and not kept")
+  @Test("denials above the rate are only counted, without an entry in the log")
   func rate() {
     var limits = DenialLogLimits()
     limits.entriesPerSecond = 2

@@ -183,7 +183,7 @@ private final class RuledEngine {
       _ = try await engine.runAggregationQuery(
         AggregationQuery(structured, [.init("n", .count(upTo: nil))]), under: query.parent,
         as: principal(caller))
-      // The documents that were counted.
+      // Reads the documents that the aggregation counted.
       try await engine.runQuery(query, as: .administrator) { page in
         found.withLock { $0 += page.documents.map(\.name.path) }
       }

@@ -75,7 +75,7 @@ struct RandomRules {
     return "(\(guardCondition)) \(pick(["&&", "||"])) \(expression(.bool, depth))"
   }
 
-  /// A condition of `list` without members whose absence or type a query does not determine.
+  /// A condition of `list` that reads only members whose existence and type the query determines.
   private mutating func listCondition(_ depth: Int) -> String {
     if depth > 0, chance(60) {
       return "(\(listCondition(depth - 1)) \(pick(["&&", "||"])) \(listCondition(depth - 1)))"

@@ -27,7 +27,7 @@ struct QueryRuleTests {
     #expect(try !isGranted(rule, [("i", .string(".value")), ("l", .int(1)), ("vf", .string("l"))]))
   }
 
-  @Test("An explicit order by priority counts as that order, with and without a limit")
+  @Test("An explicit order by priority satisfies query.orderByPriority, with and without a limit")
   func namedPriority() throws {
     let priority: Field = ("i", .string(".priority"))
     for fields in [[priority], [priority, ("l", .int(1)), ("vf", .string("l"))]] as [[Field]] {

@@ -104,7 +104,7 @@ struct RealtimePolicyTests {
   }
 
   @Test(
-    "A decision about a write that exceeds the granted steps is interrupted, not denied; spent steps are subtracted",
+    "A write's decision beyond the granted steps is interrupted, not denied; spent steps reduce the grant",
     arguments: [0, 1, 50, 1_000, 10_000, 1_000_000])
   func interruption(steps: Int) throws {
     let policy = try policy(#"{".write":true,"$k":{".validate":"newData.val() + 1 > 0 && now > 0"}}"#)
@@ -145,7 +145,7 @@ struct RealtimePolicyTests {
     #expect(try !isAllowed([("a/x", 1), ("a/y", 2), ("b", 1)]))
   }
 
-  @Test("An override without members is an object, not null")
+  @Test("An auth override without members makes `auth` an object, not null")
   func emptyOverride() throws {
     let policy = try policy(#"{".read":"auth != null && auth.uid == null"}"#)
     let caller = Principal(.user(User(id: "", claims: .none, isOverride: true)))

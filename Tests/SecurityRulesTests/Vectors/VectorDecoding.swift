@@ -10,12 +10,12 @@ enum VectorDecoding {
     var text: String
   }
 
-  /// A document's fields.
+  /// Decodes a document's fields.
   static func fields(_ json: JSONValue?) throws -> MapValue {
     MapValue(try (json?.object?.members ?? []).map { ($0.key, try value($0.value)) })
   }
 
-  /// A value.
+  /// Decodes a value.
   static func value(_ json: JSONValue) throws -> Value {
     guard let member = json.object?.members.first else { throw Malformed(text: "\(json)") }
     switch (member.key, member.value) {
@@ -81,7 +81,7 @@ enum VectorDecoding {
     return .updateTime(time)
   }
 
-  /// A write of a commit.
+  /// Decodes a write of a commit.
   static func write(_ json: JSONValue) throws -> Write {
     let mask = try json["updateMask"].map { mask in
       try (mask["fieldPaths"]?.array ?? []).compactMap(\.string).map { try FieldPath(parsing: $0) }
@@ -120,7 +120,7 @@ enum VectorDecoding {
     throw Malformed(text: "\(json)")
   }
 
-  /// The alternatives of a query's filter.
+  /// Decodes a query's filter, and returns its alternatives (disjuncts).
   static func alternatives(_ query: JSONValue) throws -> [[FilterTerm]] {
     guard let filter = try query["where"].map(filter) else { return [[]] }
     guard let alternatives = filter.disjunctions(limit: 1000) else { throw Malformed(text: "too many") }

@@ -22,7 +22,7 @@ extension Account {
   /// The text `REDACTED` in Base64.
   private static let redactedHash = "UkVEQUNURUQ="
 
-  /// The UserInfo message.
+  /// Writes the account as a UserInfo message for a recipient.
   package func userInfo(for audience: Audience, password form: PasswordForm) -> JSONObject {
     var object: JSONObject = ["localId": .string(localID), "createdAt": .string(String(createdAt))]
     object.setDecimal("lastLoginAt", lastLoginAt)

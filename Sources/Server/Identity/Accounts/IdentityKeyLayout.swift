@@ -17,7 +17,7 @@
 //   't' tenant                                the settings of the tenant, as JSON
 //   'y' key ID                                a signing key, as JSON
 //   'v' e-mail                                a service account, as JSON
-//   'x'                                       the secret of sealed tokens, 32 bytes
+//   'x'                                       the secret that authenticates sealed tokens, 32 bytes
 //
 // Example: the e-mail row of a@b.c without a tenant is 65 00 01 61 40 62 2e 63 00 01.
 

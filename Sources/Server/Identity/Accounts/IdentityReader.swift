@@ -161,7 +161,8 @@ package struct IdentityReader {
     }
   }
 
-  /// The secret of sealed tokens; nil before its first use.
+  /// The secret that authenticates sealed tokens: server state that a client stores and returns, such as refresh
+  /// tokens. Nil before its first use.
   func sealKey() throws -> [UInt8]? {
     guard let row = try view.get(IdentityKeyLayout.key(.secret)) else { return nil }
     guard row.value.count == TokenSeal.keyBytes else {

@@ -93,7 +93,8 @@ package final class IdentityDatabase: Sendable {
     return committed.result.0
   }
 
-  /// The secret of the project's sealed tokens, which is made on first use.
+  /// The secret that authenticates the project's sealed tokens: server state that a client stores and returns, such as
+  /// refresh tokens. It is made on first use.
   package func seal() async throws -> TokenSeal {
     if let seal = cachedSeal.withLock({ $0 }) { return seal }
     let key = try await read { try $0.sealKey() }

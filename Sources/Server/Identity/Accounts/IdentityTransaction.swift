@@ -1,8 +1,9 @@
 // Changes a project's identity database in one atomic commit, and maintains the indexes of accounts.
 //
-// Invariant: an index row exists exactly for the current value of the account that it names. Two accounts never share
-// an e-mail address, a phone number, a passkey or a user of a provider. Operations check this before they store an
-// account, to return the API's error. The transaction itself changes no index row that names another account.
+// Invariant: each indexed property of an account has an index row for its current value, and none for earlier values.
+// Two accounts never share an e-mail address, a phone number, a passkey or a user of a provider. Operations check this
+// before they store an account, to return the API's error. The transaction itself changes no index row that names
+// another account.
 
 import JSON
 import OrderedStore

@@ -74,7 +74,7 @@ package enum IssuerKey: Sendable {
     }
   }
 
-  /// The DER form.
+  /// The public key in DER (SubjectPublicKeyInfo).
   var der: [UInt8] {
     switch self {
     case .rsa(let key): key.der

@@ -103,7 +103,7 @@ package struct RSAKey: Sendable {
       _RSA.Signing.RSASignature(rawRepresentation: signature), for: bytes, padding: .insecurePKCS1v1_5)
   }
 
-  /// The DER form.
+  /// The public key in DER (SubjectPublicKeyInfo).
   package var der: [UInt8] { Array(key.derRepresentation) }
 
   /// The ID, which is derived from the key: 40 hexadecimal digits.

@@ -1,9 +1,9 @@
 // Hashes and verifies passwords on dedicated threads. A hash takes up to a second of processor time, which would stall
 // the tasks of Swift's cooperative pool and the event loops. The threads leave a processor free and have a low
-// priority, so that sign-ins delay the databases little: see docs/decisions/0040-threads-of-hashes.md. Another thread
-// of normal priority resumes the callers. To resume a task, Swift's pool may start a thread, and on Linux a new thread
-// inherits the priority of the thread that starts it. Without the other thread, commits could run at the low priority
-// of hashes.
+// priority, so that sign-ins delay the databases little: see docs/decisions/0040-threads-of-hashes.md. A separate
+// thread of normal priority resumes the callers. To resume a task, Swift's pool may start a thread, and on Linux a new
+// thread inherits the priority of the thread that starts it. If a hashing thread resumed the callers, commits could run
+// at its low priority.
 //
 // Invariant: at most `maximumQueued` hashes wait or run; a further one fails immediately instead of growing the queue.
 
@@ -52,7 +52,7 @@ package final class PasswordHasher: Sendable {
   }
 
   /// Whether a password matches a stored one. If the stored password is missing, or if its verification takes less work
-  /// than the default scheme, the difference is added. So the time does not show whether an account exists.
+  /// than the default scheme, the hasher adds the missing work. So the time does not show whether an account exists.
   /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER` if too many hashes wait.
   package func verify(_ password: String, _ stored: StoredPassword?) async throws(IdentityError) -> Bool {
     guard let stored else {

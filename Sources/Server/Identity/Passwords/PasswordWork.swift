@@ -2,16 +2,16 @@
 // how its password is stored.
 //
 // The verification of a hash of the default scheme takes as much work as a sign-in to an unknown account. Imported
-// hashes may take less; the difference is added. If an imported hash takes more, the time shows it until the next sign-in
-// to its account, which hashes the password again with the default scheme.
+// hashes may take less; `addWork(to:)` adds the difference. If an imported hash takes more, the time shows it until the
+// next sign-in to its account, which hashes the password again with the default scheme.
 
 extension PasswordScheme {
-  /// The parameter N of the added work. It equals that of the default scheme, so that both use the same
-  /// memory.
+  /// The parameter N of the added work. It equals that of the default scheme, so that the added work uses the same
+  /// memory as a hash by that scheme.
   private static let addedCost = 16_384
 
-  /// Does additional work after a verification, so that both together take as much as one hash by this
-  /// scheme.
+  /// Does additional work after a verification, so that the verification and the added work take as much as one hash by
+  /// this scheme.
   ///
   /// - Parameter work: the work of the verification, see ``verificationWork(_:hash:salt:)``.
   /// - Returns: the added work.

@@ -41,7 +41,7 @@ package struct RefreshToken: Sendable, Equatable {
     self.issuedAt = issuedAt
   }
 
-  /// The sealed form.
+  /// The JSON that `TokenSeal` encodes and authenticates as the text of the refresh token.
   package var object: JSONObject {
     var object: JSONObject = [
       "localId": .string(localID), "provider": .string(provider), "iat": .int(issuedAt),
@@ -58,7 +58,7 @@ package struct RefreshToken: Sendable, Equatable {
     return object
   }
 
-  /// Reads the sealed form; nil if a member is missing.
+  /// Reads the JSON that ``object`` wrote; nil if a member is missing.
   package init?(_ object: JSONObject) {
     guard let localID = object["localId"]?.string, let provider = object["provider"]?.string,
       let issuedAt = object["iat"]?.int

@@ -5,7 +5,8 @@ package import Access
 import JSON
 
 extension IdentityStore {
-  /// Whether the account of a user is deleted or disabled, or its tokens issued at that time are revoked.
+  /// Whether the account of a user is deleted or disabled, or its tokens were revoked after the caller's token was
+  /// issued.
   /// - Parameter principal: the caller; the result is false for callers who are not users of this server.
   package func isRevoked(_ principal: Principal) async throws -> Bool {
     guard let user = principal.user, !user.isOverride, let project = principal.project,

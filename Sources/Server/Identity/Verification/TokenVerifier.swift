@@ -1,9 +1,9 @@
 // Verifies the tokens of requests in production: ID tokens of users, access tokens, tokens that service accounts sign
 // themselves, and tokens of other issuers that the operator configured.
 //
-// A key is chosen by the header's `kid` from the server's keys, service accounts and the keys of the configured issuer
-// that the token names. The accepted algorithm is RS256; keys of other issuers may also use ES256. Headers that name or
-// contain another key are rejected, and verification fetches nothing.
+// The verifier finds the key by the `kid` of the token's header: among the server's keys, the keys of service accounts,
+// and the keys of the configured issuer that the token names. The accepted algorithm is RS256; keys of other issuers
+// may also use ES256. Headers that link or contain a key are rejected, and verification fetches nothing.
 //
 // Invariant: a result of the cache is checked again for expiry and revocation at every use.
 
@@ -206,7 +206,7 @@ package final class TokenVerifier: CredentialVerifier {
     }
     let (issuedAt, expiry) = try Self.verifiedTimes(
       claims, at: now, maximumSeconds: Self.maximumSelfSignedSeconds)
-    // A token has either the API as its audience or scopes. Custom tokens and assertions have another audience.
+    // A token has the API as its audience, or it has scopes. Custom tokens and assertions have another audience.
     if let audience = claims["aud"] {
       guard let text = audience.string, Self.audiences.contains(text), claims["uid"] == nil else {
         throw InvalidCredential(.untrusted, reason: "The token's audience is invalid.")

@@ -1,8 +1,8 @@
 // The issuers, other than this server, whose tokens identify users of the databases: Google's, or any OpenID Connect issuer
 // that the operator configured.
 //
-// The keys are in memory. A loader fetches them in the background from configured addresses; verification never waits for
-// them. A token whose key is unknown requests a fetch, and is rejected.
+// The keys are in memory. A loader fetches them in the background from configured addresses; verification never waits
+// for them. A token with an unknown key is rejected, and the loader then fetches the keys again.
 //
 // Invariant: a token is accepted only from a configured issuer, with a key of this issuer and for a configured
 // audience. It identifies a user, never a service account.

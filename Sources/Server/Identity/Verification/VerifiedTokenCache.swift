@@ -1,4 +1,4 @@
-// Keeps the results of recent verifications, because a signature takes twenty times as long as a lookup.
+// Keeps the results of recent verifications, because verifying a signature takes twenty times as long as a lookup.
 //
 // The cache has two generations. New tokens are added to the young generation. When it is full, it replaces the old
 // generation. A token that is found in the old generation is added to the young one again.

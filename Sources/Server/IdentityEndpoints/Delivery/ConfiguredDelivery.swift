@@ -40,7 +40,8 @@ package struct ConfiguredDelivery: CodeDelivery {
   private let group: any EventLoopGroup
   private let log: Logger
 
-  /// Creates a delivery. Without a configuration of mail, e-mails are rejected; without a webhook, text messages.
+  /// Creates a delivery. Without a mail configuration it rejects e-mails, and without a webhook it rejects text
+  /// messages.
   /// - Parameter group: the event loops of connections to the relay.
   /// - Throws: ``DeliveryFailure`` if the relay's certificates cannot be read.
   package init(

@@ -1,7 +1,7 @@
 // Submits e-mails to an SMTP relay. Each message has a separate connection.
 //
-// Invariant: a submission ends within its time. TLS verifies the relay's certificate and name, and never falls back to an
-// unencrypted connection.
+// Invariant: a submission ends within its time limit. TLS verifies the relay's certificate and name, and never falls
+// back to an unencrypted connection.
 
 import NIOCore
 import NIOPosix

@@ -45,8 +45,8 @@ extension IdentityCall {
     case failed(IdentityError)
   }
 
-  /// Checks a code. A correct code ends its session. In production a wrong code is counted, and the
-  /// transaction must commit the count.
+  /// Checks a code. A correct code ends its session. In production the session counts each wrong code, and the
+  /// transaction must commit that count.
   func verify(
     session name: String, code: String, for purpose: PhoneSession.Purpose,
     in transaction: IdentityTransaction
@@ -83,7 +83,7 @@ extension IdentityCall {
     } else if body.text("phoneNumber") == nil {
       throw IdentityError.rejected("MISSING_PHONE_NUMBER")
     }
-    // A temporary proof is sealed and cannot be guessed, so it is not counted as a guess.
+    // A secret of the project authenticates a temporary proof. It cannot be guessed, so it is not counted as a guess.
     guard body.text("temporaryProof") == nil,
       let session = try await read({ try $0.phoneSession(self.body.text("sessionInfo") ?? "", in: nil) })
     else { return try await completePhoneSignIn() }

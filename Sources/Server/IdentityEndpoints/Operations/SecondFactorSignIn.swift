@@ -1,5 +1,5 @@
-// Completes a sign-in with a second factor. A sealed token, the pending credential, contains the state after the first
-// factor.
+// Completes a sign-in with a second factor. The client returns the state after the first factor in the pending
+// credential, a token that a secret of the project authenticates.
 
 import Identity
 import JSON

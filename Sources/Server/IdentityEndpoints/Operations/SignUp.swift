@@ -8,7 +8,8 @@ extension IdentityCall {
   /// `accounts:signUp`.
   func signUp() async throws -> JSONObject {
     guard !body.has("idToken"), !isPrivileged else { return try await addOrCreateAccount() }
-    // A new account counts before its password is hashed, so that one client cannot occupy the hasher with sign-ups.
+    // The limiter counts a new account before its password is hashed, so that one client cannot occupy the hasher with
+    // sign-ups.
     guard services.newAccountLimiter.admit(client, at: now) else {
       throw IdentityError.rejected(
         "TOO_MANY_ATTEMPTS_TRY_LATER", "Too many accounts were created from this device. Try again later.")
@@ -29,8 +30,8 @@ extension IdentityCall {
     // In production a weak password gets the same error whether or not the address has an account.
     if !isEmulator, let text = body.text("password") { try checkStrength(text) }
     if let email {
-      // The transaction repeats this check. It comes before the checks of the password, which is hashed outside of the
-      // transaction.
+      // This check comes before the checks of the password, which is hashed outside of the transaction. The transaction
+      // repeats this check.
       let isTaken = try await read { try $0.account(email: email, in: self.tenantID) != nil }
       if isTaken { throw IdentityError.rejected("EMAIL_EXISTS") }
     }
@@ -108,8 +109,8 @@ extension IdentityCall {
     return "password"
   }
 
-  /// Sets the profile of a new account. Anonymous users have no profile, and only administrators may set the other
-  /// members.
+  /// Sets the members of a new account from the body. Anonymous users have no profile. Other clients set name and
+  /// photo, and only administrators set all members.
   private func applySignUp(
     to account: inout Account, _ provider: String?, _ reader: IdentityReader
   ) throws {

@@ -215,7 +215,7 @@ extension IdentityCall {
       var recovery: OutOfBandCode?
       if let newEmail, newEmail != account.email {
         if try reader.account(email: newEmail, in: self.tenantID) != nil {
-          // The code counts as used, so this transaction commits.
+          // The transaction commits also in this case, because it has removed the used code.
           return .failure(.rejected("EMAIL_EXISTS"))
         }
         // The owner of a proven address can undo the change. The holder of an unproven address has no right

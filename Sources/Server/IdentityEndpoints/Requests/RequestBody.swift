@@ -6,7 +6,7 @@ package import NIOCore
 
 /// The converted body of a request.
 package struct RequestBody: Sendable {
-  /// The members.
+  /// The members, converted to the types of the operation.
   package private(set) var object: JSONObject
 
   /// Maximum levels of a body.

@@ -87,7 +87,7 @@ package struct BlockingResult: Sendable {
   /// Claims of the session's ID tokens.
   package private(set) var sessionClaims = JSONObject()
 
-  /// Reads the response of a function. A member counts only if the update mask names it.
+  /// Reads the response of a function. Members that its update mask does not name are ignored.
   fileprivate init(_ response: JSONObject, _ event: ProjectSettings.BlockingEvent) throws(IdentityError) {
     guard let record = response["userRecord"]?.object else { return }
     guard let mask = record["updateMask"]?.string else {

@@ -5,7 +5,7 @@ import Identity
 import JSON
 
 extension IdentityCall {
-  /// Runs an operation that checks a code, as an attempt that counts from its beginning.
+  /// Runs an operation that checks a code, and counts it as an attempt before its result is known.
   /// - Throws: `TOO_MANY_ATTEMPTS_TRY_LATER`, or the error of the operation. `INVALID_CODE` is a wrong guess.
   func countingGuess(
     _ key: AttemptLimiter.Key, _ operation: () async throws -> JSONObject

@@ -1,11 +1,11 @@
-// Counts the values that the expressions of one ruleset had. Only emulators count. They do so during the evaluation that
-// decides a request.
+// Counts the values that the expressions of one ruleset had. Only an emulator counts, while it evaluates the rules for
+// a request.
 //
 // Counting is cheap once an expression has had its usual values: a boolean increments a counter, and another value is
-// compared with the kept ones. Only a new value is written as JSON.
+// compared with the values that were counted before. Only a new value is written as JSON.
 //
-// Invariant: the memory is bounded, because a few distinct values are kept for an expression, each of bounded size.
-// Further values are counted without being distinguished.
+// Invariant: the memory is bounded, because a counter keeps at most `maximumDistinct` distinct values of an expression,
+// each of bounded size. The occurrences of all other values share one count.
 
 import JSON
 import Locking
@@ -16,11 +16,12 @@ protocol CoveredOutcome: Sendable {
   var coverageValue: JSONValue { get }
   /// The boolean; nil for other outcomes.
   var boolean: Bool? { get }
-  /// Whether a comparison takes long, as for a string or a map. Such an outcome is not compared when the list is full.
+  /// Whether a comparison takes long, as for a string or a map. If the list of distinct values is full, a costly
+  /// outcome is counted as another value without a comparison.
   var isCostly: Bool { get }
   /// An outcome of the same form that takes little memory; nil if there is none.
   var compactForm: Self? { get }
-  /// Whether another outcome has the same form in reports. False if that is unknown.
+  /// Whether another outcome has the same form in reports. False if a comparison of the outcomes cannot show it.
   func hasSameForm(as other: Self) -> Bool
 }
 
@@ -28,7 +29,7 @@ protocol CoveredOutcome: Sendable {
 struct CoveredValues: Sendable {
   /// The distinct values with the number of their occurrences, in the order of first occurrence.
   var distinct: [(value: JSONValue, count: Int)] = []
-  /// The occurrences of other values.
+  /// The number of evaluations with a value that is not in `distinct`.
   var others = 0
 
   /// The number of evaluations.
@@ -100,8 +101,7 @@ final class CoverageCounts<Outcome: CoveredOutcome>: Sendable {
   /// Counts one evaluation.
   /// - Parameters:
   ///   - outcomes: the outcomes of the evaluated expressions by their indices.
-  ///   - rule: the position of the evaluated rule and its outcome; nil if the outcomes of its expressions are
-  ///     given.
+  ///   - rule: the position of the evaluated rule and its outcome; nil to count only expressions.
   func count(
     _ outcomes: some Sequence<(Int, Outcome)>, rule: (position: SourcePosition, outcome: Outcome)? = nil
   ) {

@@ -15,7 +15,7 @@ package struct CoverageReport: Sendable {
     var endOffset: Int
     /// The values; none for an expression that was never evaluated.
     var values: CoveredValues
-    /// The number of evaluations of the enclosing function body or condition that did not evaluate this expression.
+    /// The number of times that the enclosing function body or condition was evaluated without this expression.
     var skipped: Int
     var children: [Node]
   }
@@ -26,7 +26,8 @@ package struct CoverageReport: Sendable {
   let roots: [Node]
 
   /// The list of expressions in the form of Google's emulator. A value `{}` counts the evaluations that skipped the
-  /// expression because another one decided. An element without a value counts the values that the list omits.
+  /// expression because another operand determined the result. An element without a value counts the occurrences of all
+  /// values that the list omits.
   package var json: JSONValue { .array(roots.map(Self.json)) }
 
   private static func json(_ node: Node) -> JSONValue {

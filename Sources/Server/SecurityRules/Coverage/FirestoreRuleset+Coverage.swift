@@ -1,6 +1,8 @@
-// Counts the values of expressions while operations are decided, and reports the coverage of a Firestore ruleset.
+// Counts the values of expressions while the rules decide an operation, and reports the coverage of a Firestore
+// ruleset.
 //
-// An operation is decided in steps: one for each document, and one for each alternative (disjunct) of a query's filter.
+// The rules decide an operation in steps: one for each document that it reads or writes, or one for each alternative
+// (disjunct) of a query's filter.
 
 import Access
 import FirestoreModel
@@ -46,7 +48,7 @@ extension FirestoreRuleset {
     return evaluation
   }
 
-  /// Counts the values of a decided step for the coverage.
+  /// Adds the values of the expressions in one step to the coverage.
   func count(_ trace: RuleTrace) {
     counts.count(
       trace.entries.lazy.filter { !self.program.isConstant($0.node) }.map { (Int($0.node), $0.outcome) })

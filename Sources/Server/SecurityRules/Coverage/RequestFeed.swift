@@ -3,8 +3,8 @@
 //
 // Without a subscriber, a record costs only an allocation, because its JSON is written when a subscriber receives it.
 //
-// Invariant: a subscriber never delays a request. Records are handed over without waiting. The last records retain
-// documents of bounded size.
+// Invariant: a subscriber never delays a request, because the feed calls it without waiting for a result. The feed
+// retains the last records for new subscribers, and limits the size of the documents in them.
 
 import FirestoreModel
 import JSON
@@ -62,7 +62,7 @@ package final class RequestFeed: Sendable {
   /// - Parameter now: the clock in microseconds since 1970.
   package init(now: @escaping @Sendable () -> Int64) { self.now = now }
 
-  /// Adds a subscriber. Its first message is the list of the last records, each further message one record.
+  /// Adds a subscriber. Its first message is the list of the last records; every later message is one record.
   /// - Parameter receive: receives messages as JSON, on any thread and in order. It must be quick and must not call the
   ///   feed.
   /// - Returns: the number of the subscription, for ``unsubscribe(_:)``.
@@ -80,7 +80,7 @@ package final class RequestFeed: Sendable {
   /// Ends a subscription.
   package func unsubscribe(_ id: Int) { state.withLock { _ = $0.subscribers.removeValue(forKey: id) } }
 
-  /// Publishes the evaluation of one document or alternative of a query.
+  /// Publishes the evaluation of one document, or of one alternative (disjunct) of a query's filter.
   func publish(_ evaluation: StepEvaluation, by ruleset: FirestoreRuleset, of database: DatabaseName) {
     let time = now()
     let isLarge = evaluation.weight(limit: Self.maximumRetainedWeight) > Self.maximumRetainedWeight

@@ -1,8 +1,8 @@
 // The denial log keeps the last denied operations of one database in memory, so that the server's operators can read
 // them.
 //
-// Invariant: the log never exceeds its limits of entries and bytes; it removes the oldest entries first. Explanations
-// take a bounded share of time: above a rate, denials are only counted.
+// Invariant: the log never exceeds its limits of entries and bytes; it removes the oldest entries first. Above a rate
+// (`entriesPerSecond`), the log only counts denials, which bounds the time that explanations take.
 
 package import JSON
 import Locking
@@ -13,7 +13,8 @@ package struct DenialEntry: Sendable {
   package let id: Int64
   /// The members of the denial's JSON for operators, without ``id``.
   package let members: JSONObject
-  /// The recorded request, to decide it again; nil if it was not kept.
+  /// The recorded request, which other rules can decide again; nil if it was not recorded, for example because it is
+  /// large.
   package let request: RecordedRequest?
   /// The bytes that the entry takes.
   let bytes: Int
@@ -43,9 +44,9 @@ package final class DenialLog: Sendable {
     var entries: [DenialEntry] = []
     var bytes = 0
     var nextID: Int64 = 1
-    /// Denials that were not kept because of the rate.
+    /// Denials that the log only counted, because too many came in one second.
     var omitted: Int64 = 0
-    /// The second of the last denial, and the denials that were admitted in it.
+    /// The second (since 1970) of the last denial, and the number of denials in it that the log explained.
     var second: Int64 = 0
     var admitted = 0
   }
@@ -55,11 +56,11 @@ package final class DenialLog: Sendable {
 
   init(_ limits: DenialLogLimits) { self.limits = limits }
 
-  /// The second of the last denial.
+  /// The second (since 1970) of the last denial.
   var lastSecond: Int64 { state.withLock { $0.second } }
 
   /// Whether to explain and keep a denial. If not, the denial is counted as omitted.
-  /// - Parameter microseconds: the time of the denial.
+  /// - Parameter microseconds: the time of the denial in microseconds since 1970.
   func admit(at microseconds: Int64) -> Bool {
     state.withLock { state in
       let second = microseconds / 1_000_000

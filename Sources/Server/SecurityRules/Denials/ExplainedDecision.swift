@@ -6,9 +6,9 @@ package import JSON
 
 /// Why rules deny an operation.
 package struct ExplainedDecision: Sendable {
-  /// The maximum number of statements that are kept, since a write may evaluate a rule for each written location.
+  /// The maximum number of statements in an explanation. A write may evaluate a rule for each written location.
   static let maximumStatements = 32
-  /// The maximum number of expressions that are kept for one statement.
+  /// The maximum number of expressions in the explanation of one statement.
   static let maximumTerms = 64
 
   /// The method that the operation needs: `get`, `list`, `create`, `update` or `delete`; `read` or `write` in the

@@ -134,7 +134,8 @@ extension RuleOperation {
     64 + (fields.map { RuleWeight.of(.map(.stored($0)), limit: 1 << 20) } ?? 0)
   }
 
-  /// The names and types of the denied document's fields; for a query, its shape.
+  /// The names and types of the denied document's fields. For a query, the filtered fields, the number of alternatives
+  /// (disjuncts), and the limit.
   fileprivate func summary(of path: ResourcePath) -> JSONObject {
     switch self {
     case .get(let documents):

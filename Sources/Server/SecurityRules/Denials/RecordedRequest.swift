@@ -51,7 +51,7 @@ struct UnrecordedRead: Error {
 
 /// A recorded request to Cloud Firestore.
 package struct RecordedFirestoreRequest: Sendable {
-  /// The part of the operation that contains the denied document. A large operation is decided in several parts.
+  /// The part of the operation that contains the denied document. The rules decide a large operation in several parts.
   let part: FirestoreRulesPolicy.Part
   let database: DatabaseName
   let principal: Principal
@@ -66,7 +66,7 @@ package struct RecordedFirestoreRequest: Sendable {
     var context = FirestoreRulesPolicy.context(
       principal, database, time, RecordedDocuments(source: nil, recorded: lookups))
     context.resume(with: part)
-    // No other operation waits, so the decision is made in one part.
+    // The policy divides decisions so that other operations need not wait. A replay delays none.
     context.isDivisible = false
     do {
       let decision = try ruleset.decide(part.operation, context)

@@ -319,7 +319,7 @@ extension Parser {
         try expectAfterOperand(.closeParenthesis)
         openBrackets -= 1
       default:
-        // The slash divides the path, as in `/a / b`, or is an error.
+        // A slash after a path is a division, as in `/a / b`. A slash that begins no segment is an error.
         if !parts.isEmpty { return add(.path(parts), at: position) }
         throw fail(
           at: token.position, "Forward slash '/' found where identifier or binding expected.")

@@ -63,7 +63,7 @@ package struct RuleText: Hashable, Sendable {
 
   private var codeUnits: [UInt16] { units ?? Array(string.utf16) }
 
-  /// Whether both have the same code units.
+  /// Whether both texts have the same code units.
   package static func == (left: RuleText, right: RuleText) -> Bool {
     guard left.string.hasSameUTF8(as: right.string) else { return false }
     return (left.units == nil && right.units == nil) || left.units == right.units

@@ -15,7 +15,7 @@ package struct SyntaxTree: Sendable {
 
   /// All expressions of the file.
   var expressions: [Expression] = []
-  /// The version.
+  /// The version of the rules language.
   var version = Version.one
   /// The functions at file level.
   var functions: [Function] = []

@@ -1,12 +1,13 @@
 // Matches a pattern in one pass over the text, by Pike's simulation of the automaton. A unit of text is a UTF-16 code
 // unit or a Unicode code point, depending on the rule language.
 //
-// The threads of an offset are a list of instructions, in order of preference, without repeats. Each unit advances all
-// threads. Time is therefore linear in the text for every pattern: nested repetitions such as (a*)*b cost no more than
-// others. With capturing groups each thread carries the offsets of its groups.
+// The matcher follows all ways to match the text at the same time. A thread is one of these ways: the instruction that
+// it has reached, and with capturing groups the offsets of its groups. Each unit of the text advances all threads. The
+// threads at an offset are in order of preference. Time is therefore linear in the text for every pattern: nested
+// repetitions such as (a*)*b cost no more than others.
 //
-// Invariant: a list contains each instruction at most once. So a unit costs at most one step for each instruction of
-// the pattern, and one for each thread.
+// Invariant: at each offset, an instruction has at most one thread. So a unit costs at most one step for each
+// instruction of the pattern, and one for each thread.
 
 /// One search of a pattern in a text.
 struct PatternMatcher {
@@ -20,7 +21,8 @@ struct PatternMatcher {
 
   /// Makes a matcher, which may search several times.
   ///
-  /// - Parameter slotCount: 0 if only the existence of a match matters; 2 for its range; two more for each group.
+  /// - Parameter slotCount: the number of offsets to record: 0 if only the existence of a match matters; 2 for its
+  ///   range; two more for each group.
   init(
     _ pattern: Pattern, slotCount: Int, budget: inout PatternBudget
   ) throws(PatternBudget.Exhausted) {
@@ -113,7 +115,7 @@ private struct Scratch {
 private struct ThreadList {
   /// The instruction of each thread, the most preferred first.
   private(set) var threads: [Int32] = []
-  /// The index of each instruction in `threads`; valid if that thread is this instruction.
+  /// The index of each instruction in `threads`; valid only if `threads` has this instruction at that index.
   private var indices: [Int32]
   /// The recorded offsets of each instruction's thread, `slotCount` for each; -1 for none.
   private var slots: [Int]

@@ -2,7 +2,7 @@
 
 /// Sets of UTF-16 code units.
 enum RealtimePatternSets {
-  /// The largest unit.
+  /// The largest UTF-16 code unit.
   static let maximumUnit: UInt32 = 0xFFFF
 
   /// `.`: every unit but the line terminators.

@@ -21,13 +21,13 @@ package struct CaseDocuments: RuleDocumentSource, Sendable {
 
 /// One request about one document or query, decided without a server.
 package struct FirestoreCase: Sendable {
-  /// The method.
+  /// The method of the request, such as `get`.
   package var method: RuleMethod
   /// The database's ID.
   package var database = DatabaseName.defaultDatabase
   /// The document; for `list` the collection, or a document in it.
   package var path: ResourcePath
-  /// The caller.
+  /// The caller of the request.
   package var caller = RuleCaller.nobody
   /// The time of the request.
   package var time: Timestamp

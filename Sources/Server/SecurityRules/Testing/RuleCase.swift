@@ -39,7 +39,7 @@ package struct RuleCaseError: Error, Sendable, Hashable, CustomStringConvertible
 
 /// A request, the data at its time, and the expected verdict.
 package struct RuleCase: Sendable {
-  /// The title.
+  /// The title of the case.
   package var name: String
   /// The expected verdict; nil if the case states none.
   package var expected: RuleVerdict?

@@ -8,7 +8,7 @@ package struct RuleTestReport: Sendable {
     package var name: String
     /// The expected verdict; nil if the case states none.
     package var expected: RuleVerdict?
-    /// The decision.
+    /// The verdict of the rules, and for a denial the reason.
     package var outcome: TestedRules.Outcome
 
     /// Whether the verdict is the expected one.

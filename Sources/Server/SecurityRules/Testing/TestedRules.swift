@@ -12,7 +12,7 @@ package enum TestedRules: Sendable {
 
   /// The decision about a case.
   package struct Outcome: Sendable, Hashable {
-    /// The verdict.
+    /// Whether the rules allow or deny the request.
     package var verdict: RuleVerdict
     /// Why the rules deny the request: rules, lines and values; nil if they allow it.
     package var reason: String?

@@ -6,7 +6,8 @@ public struct Document: Hashable, Sendable {
   public var name: DocumentName
   /// The contents.
   public var fields: MapValue
-  /// The time of the commit that created the document. If it was deleted and created again, the last creation counts.
+  /// The time of the commit that created the document. For a document that was deleted and created again, the time of
+  /// the last creation.
   public var createTime: Timestamp
   /// The time of the last commit that changed the contents.
   public var updateTime: Timestamp

@@ -13,7 +13,7 @@ public struct FieldMask: Sendable {
   /// Makes a mask of paths in any order. Repeated paths and paths inside other paths add nothing.
   public init(_ paths: [FieldPath]) {
     var kept: [FieldPath] = []
-    // A path comes right before those inside it.
+    // In sorted order, a path directly precedes the paths inside it.
     for path in paths.sortedIfNeeded where !path.isDocumentID {
       if let last = kept.last, path.hasPrefix(last) { continue }
       kept.append(path)

@@ -1,9 +1,9 @@
 // Applies a masked update to a document's fields, in one pass over the fields and the sorted mask.
 //
 // Invariant: the result equals setting or removing one path after the other. The order does not matter: if one path
-// lies inside another, the outer path decides. For a sorted mask, as in a `Write`, the cost is proportional to the
-// number of fields plus the number of paths. The bound matters because clients choose both numbers, and other writes
-// wait during the update.
+// lies inside another, the outer path determines the result. For a sorted mask, as in a `Write`, the cost is
+// proportional to the number of fields plus the number of paths. The bound matters because clients choose both numbers,
+// and other writes wait during the update.
 
 extension MapValue {
   /// These fields after a masked update: sets the mask's paths that the update contains and removes the others.

@@ -1,7 +1,7 @@
 // Encodes values, names and field paths as index keys: bytes whose order is the database's order.
 //
 // Invariants
-//   1. Bytes of exact encodings compare as `Value.compare` does.
+//   1. Bytes of exact encodings, in which nothing is truncated, compare as `Value.compare` does.
 //   2. Truncated text keeps the order, but different text may have equal bytes. Therefore readers of an index check the
 //      documents again.
 //   3. The first `Limits.indexedValueBytes` bytes of any encoding keep the order. In an array or map, the bytes after
@@ -100,7 +100,7 @@ public struct IndexKeyEncoder: Sendable {
     for i in start..<bytes.count { bytes[i] = ~bytes[i] }
   }
 
-  /// Writes a value. It may stop early beyond `limit`, since the rest is truncated.
+  /// Writes a value. It may stop early beyond `limit`, because the caller truncates the value there.
   private mutating func write(_ value: Value, limit: Int) {
     bytes.append(IndexTag.tag(of: value.kind))
     switch value {

@@ -75,7 +75,8 @@ public struct AggregationQuery: Hashable, Sendable {
     return named
   }
 
-  /// The fields whose numbers are aggregated. Only documents that have all of them count, also for `count`.
+  /// The fields whose numbers are aggregated. All aggregations, including `count`, ignore a document that lacks one of
+  /// them.
   public var fields: [FieldPath] {
     aggregations.compactMap { aggregation in
       switch aggregation.op {

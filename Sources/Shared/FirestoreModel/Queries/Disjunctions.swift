@@ -35,7 +35,7 @@ extension Filter {
     return (op == .or && parts.isEmpty) || parts.contains(where: \.hasEmptyDisjunction)
   }
 
-  /// The number of alternatives, saturating.
+  /// The number of alternatives; `Int.max` on overflow.
   public var disjunctionCount: Int {
     switch self {
     case .unary: 1

@@ -73,7 +73,7 @@ public struct UnaryFilter: Hashable, Sendable {
     case isNotNull
   }
 
-  /// The field.
+  /// The tested field.
   public var field: FieldPath
   /// The test.
   public var op: Operator

@@ -160,8 +160,9 @@ extension Query {
   private func validate(_ cursor: Cursor?) throws(FirestoreError) {
     guard let cursor else { return }
     let orders = structured.normalizedOrder
-    // Implicit orders count, as in the hosted product. The SDKs omit implicit orders from an aggregation's query, but
-    // keep the document's name as the last cursor value. Google's emulator counts explicit orders only.
+    // A cursor may have values for implicit orders, as in the hosted product. The SDKs omit implicit orders from an
+    // aggregation's query, but keep the document's name as the last cursor value. Google's emulator allows values for
+    // explicit orders only.
     if cursor.values.count > orders.count {
       throw .invalidArgument("Cursor has too many values.")
     }

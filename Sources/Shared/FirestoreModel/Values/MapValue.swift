@@ -35,7 +35,7 @@ public struct MapValue: Sendable {
   /// The empty map.
   public init() { entries = [] }
 
-  /// Makes a map of fields in any order. If a key repeats, the last field counts, as in protobuf.
+  /// Makes a map of fields in any order. If a key repeats, the last field is used, as in protobuf.
   public init(unsorted: [Entry]) {
     entries = unsorted
     if !MapValue.isStrictlySorted(entries) { entries = MapValue.sortedKeepingLast(unsorted) }
@@ -48,7 +48,7 @@ public struct MapValue: Sendable {
     self.entries = entries
   }
 
-  /// Makes a map of key and value pairs in any order. If a key repeats, the last value counts.
+  /// Makes a map of key and value pairs in any order. If a key repeats, the last value is used.
   public init<S: Sequence>(_ pairs: S) where S.Element == (String, Value) {
     self.init(unsorted: pairs.map { Entry(key: $0.0, value: $0.1) })
   }
@@ -152,7 +152,7 @@ extension MapValue: Hashable {
 }
 
 extension MapValue: ExpressibleByDictionaryLiteral {
-  /// Makes a map from a literal. If a key repeats, the last value counts.
+  /// Makes a map from a literal. If a key repeats, the last value is used.
   public init(dictionaryLiteral elements: (String, Value)...) { self.init(elements) }
 }
 

@@ -18,9 +18,9 @@ public struct FieldTransform: Hashable, Sendable {
     case removeAll([Value])
   }
 
-  /// The field.
+  /// The field that the server changes.
   public var field: FieldPath
-  /// The computation.
+  /// The computation of the field's new value.
   public var operation: Operation
 
   /// Makes a transform.

@@ -12,7 +12,8 @@ public enum TransactionOptions: Hashable, Sendable {
     case pessimistic
   }
 
-  /// Reads and writes. `retrying` is the token of an aborted attempt; the transaction inherits its age.
+  /// Reads and writes. `retrying` is the token of an aborted attempt. The transaction gets the age of that attempt,
+  /// because older transactions win lock conflicts.
   case readWrite(retrying: [UInt8]? = nil, concurrency: ConcurrencyMode = .unspecified)
   /// Only reads, all at one time: `readTime`, or by default the time of the first read.
   case readOnly(readTime: Timestamp? = nil)
@@ -24,7 +25,7 @@ public enum ReadConsistency: Hashable, Sendable {
   case latest
   /// The state that the running transaction with this token sees.
   case transaction([UInt8])
-  /// The state that a new transaction sees, which this read begins.
+  /// The state that a new transaction sees. This read begins the transaction.
   case newTransaction(TransactionOptions)
   /// The state at a past time.
   case readTime(Timestamp)

@@ -17,11 +17,11 @@ public struct Write: Hashable, Sendable {
     case transform(DocumentName, [FieldTransform])
   }
 
-  /// The operation.
+  /// The change of the document.
   public var operation: Operation
-  /// The fields that an update changes. Those that the update contains are set, and the others are deleted. Nil replaces
-  /// the complete document. The initializer sorts the paths and removes repeats. Other writes wait while a write is
-  /// applied, so the paths are not sorted then.
+  /// The fields that an update changes. It sets a field of the mask if it has a value for the field, and deletes the
+  /// field otherwise. Nil replaces the complete document. The initializer sorts the paths and removes repeats, because
+  /// other writes wait while a write is applied.
   public var mask: [FieldPath]?
   /// Transforms to apply after an update's fields, in order.
   public var transforms: [FieldTransform]

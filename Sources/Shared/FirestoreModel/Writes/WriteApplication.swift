@@ -22,7 +22,7 @@ extension Write {
   /// Applies the write within a caller's budget.
   ///
   /// - Parameter spend: called before each step with its approximate cost: the number of the document's fields and
-  ///   array elements that the step visits. The contents of the write itself do not count. It may throw.
+  ///   array elements that the step visits, without the contents of the write itself. It may throw.
   public func apply(
     to existing: MapValue?, requestTime: Timestamp, spending spend: (Int) throws -> Void
   ) rethrows -> Outcome {

@@ -5,7 +5,7 @@ extension Collection where Element == Write {
   /// Checks two rules of a commit. If a write verifies a document, no other write may address it. If a write creates a
   /// document, no earlier write may create or update it.
   ///
-  /// - Throws: INVALID_ARGUMENT for the first such write.
+  /// - Throws: INVALID_ARGUMENT for the first write that breaks a rule.
   public func validateSequence() throws(FirestoreError) {
     guard count > 1 else { return }
     var last: [ResourcePath: Write] = [:]

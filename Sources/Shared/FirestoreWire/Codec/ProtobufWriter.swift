@@ -20,7 +20,7 @@ struct ProtobufWriter: ~Copyable {
   /// The number of bytes written.
   var count: Int { capacity - start }
 
-  /// The message.
+  /// Returns the bytes of the message.
   func finish() -> [UInt8] { Array(UnsafeBufferPointer(start: memory + start, count: count)) }
 
   private mutating func reserve(_ count: Int) {

@@ -1,8 +1,7 @@
 // Decodes queries directly into the model, without the generated messages.
 //
 // The reason is correctness, not speed. An operand or a cursor may contain a map. The generated messages keep maps in
-// dictionaries of Swift strings, which treat two Unicode spellings of a letter as one
-// key.
+// dictionaries of Swift strings, which treat two Unicode spellings of a letter as one key.
 //
 // Invariant: the decoder rejects messages that the model cannot express, such as a filter without a kind. The
 // validation of `Query` rejects queries that Cloud Firestore forbids.

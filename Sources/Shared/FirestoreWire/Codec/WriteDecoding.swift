@@ -103,7 +103,7 @@ extension ProtobufReader {
         operation = .serverTimestamp
       case 3...5:
         var nested = try message(tag)
-        // If several numeric operands occur, the last one counts.
+        // If several numeric operands occur, the last one is used.
         let operand = try nested.value()
         operation =
           tag.field == 3 ? .increment(operand) : (tag.field == 4 ? .maximum(operand) : .minimum(operand))

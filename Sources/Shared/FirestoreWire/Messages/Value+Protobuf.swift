@@ -1,6 +1,7 @@
 // Converts values, documents and times between the generated messages and the model.
 //
-// JSON and infrequent requests use these conversions; hot paths use `DocumentCodec`. Tests compare the two.
+// JSON and infrequent requests use these conversions; hot paths use `DocumentCodec`. Tests check that both give the
+// same values.
 
 public import FirestoreModel
 public import FirestoreProtobuf

@@ -1,5 +1,6 @@
 // Explains to operators why a request was denied. A server never sends it to a client, because it contains values of
-// stored documents. An emulator sends `text`, which has the positions of statements and the faults.
+// stored documents. An emulator sends `text`, which has the positions of the statements, and the fault (the reason that
+// a condition has no value) of each.
 
 package import FirestoreModel
 
@@ -66,13 +67,13 @@ extension FirestoreRuleset {
   }
 
   /// Explains the denial of a query; nil if it is allowed.
-  /// - Throws: the errors of the context's documents.
+  /// - Throws: any error that reading a document through `context` throws.
   package func explainQuery(_ query: RuleQuery, _ context: Context) throws -> DenialExplanation? {
     try explain(.query(query), context)
   }
 
-  /// A denied step with the limits that it had, so that its evaluation can be repeated with the same result. A step is
-  /// one document, or one alternative of a query.
+  /// A denied step with the limits that it had, so that repeating its evaluation gives the same result. A step is one
+  /// document, or one alternative (disjunct) of a query's filter.
   struct Denial {
     let step: DecisionStep
     /// The index of the step in the operation.
@@ -83,7 +84,7 @@ extension FirestoreRuleset {
     let work: Int
   }
 
-  /// The first denied step; nil if the steps are allowed.
+  /// Decides the steps, and returns the first denied one; nil if all steps are allowed.
   func denial(of steps: [DecisionStep], _ lookups: RuleLookups, _ limit: WorkLimit) -> Denial? {
     let decision = decide(steps, lookups, limit)
     guard !decision.isAllowed, let index = decision.deniedOperation else { return nil }
@@ -140,7 +141,7 @@ extension FirestoreRuleset {
 }
 
 extension RuleProgram {
-  /// The operands that decide a node's value.
+  /// The operands that determine a node's value.
   fileprivate func operands(of node: Int32) -> [Int32] {
     switch nodes[Int(node)] {
     case .not(let operand), .negate(let operand), .type(let operand, _): [operand]

@@ -39,7 +39,7 @@ extension FirestoreRuleset {
   /// The text of a denial for the clients of an emulator; nil if the operation is allowed.
   ///
   /// A write without a precondition may create or update its document: the text has the statements for both methods.
-  /// - Throws: the errors of the context's documents.
+  /// - Throws: any error that reading a document through `context` throws.
   package func denialText(_ operation: RuleOperation, _ context: Context) throws -> String? {
     let steps = try steps(operation, context)
     guard
@@ -60,8 +60,8 @@ extension FirestoreRuleset {
 }
 
 extension RuleMethod {
-  /// The method that the same write needs in the opposite case: `update` if a created document existed, and `create` if
-  /// an updated one did not. Nil for other methods.
+  /// The method that the same write would need if the document existed instead of being missing, or the reverse:
+  /// `update` for `create`, and `create` for `update`. Nil for other methods.
   fileprivate var opposite: RuleMethod? {
     switch self {
     case .create: .update

@@ -1,8 +1,8 @@
 // Decides requests with a compiled rules file.
 //
-// Every document of a request, and every alternative of a query, is decided separately. A statement allows a document
-// or an alternative if it is for the method, its block's pattern covers the path, and its condition is true. A request
-// is allowed if all its documents and alternatives are allowed.
+// The rules decide every document of a request, and every alternative (disjunct) of a query's filter, separately. A
+// statement allows a document or an alternative if it is for the method, its block's pattern covers the path, and its
+// condition is true. A request is allowed if all its documents and alternatives are allowed.
 
 package import FirestoreModel
 
@@ -38,11 +38,11 @@ package final class FirestoreRuleset: Sendable {
   package struct Context {
     /// The database's id.
     package var database: String
-    /// The caller.
+    /// The caller, which rules see as `request.auth`.
     package var caller: RuleCaller
     /// The time of the request; the time that server timestamps receive.
     package var time: Timestamp
-    /// The documents.
+    /// Reads the stored documents that rules look up, and the documents that the operation names.
     package var documents: any RuleDocumentSource
     /// The result of earlier parts of the decision.
     var progress = RuleProgress()
@@ -61,7 +61,8 @@ package final class FirestoreRuleset: Sendable {
       self.documents = documents
     }
 
-    /// Lookups for an operation on some documents.
+    /// Makes the lookups of an operation: the documents that its rules read with `get()` and similar functions.
+    /// - Parameter operationCount: the number of documents in this part of the operation.
     func lookups(operationCount: Int) -> RuleLookups {
       RuleLookups(documents, operationCount: requestCount ?? operationCount, state: progress.lookups)
     }
@@ -146,7 +147,7 @@ package final class FirestoreRuleset: Sendable {
     return .map(.document(RuleDocument(database: context.database, path: path, fields: fields)))
   }
 
-  /// One document or alternative of a query that rules must allow.
+  /// One document, or one alternative (disjunct) of a query's filter, that the rules must allow.
   enum DecisionStep {
     /// A document.
     case document(RuleRequest)
@@ -156,7 +157,7 @@ package final class FirestoreRuleset: Sendable {
     /// the root.
     case group(RuleRequest, id: String?, below: ResourcePath)
 
-    /// The request of the rules.
+    /// The request that the rules decide in this step.
     var request: RuleRequest {
       switch self {
       case .document(let request), .query(let request), .group(let request, _, _): request
@@ -183,8 +184,8 @@ package final class FirestoreRuleset: Sendable {
   ) -> RuleDecision {
     var decision = RuleDecision(isAllowed: true, readsTime: false, dependencies: [])
     var work = RuleBudget.maximumWork
-    // If the filter of a query names one document, the query is decided by the document's contents. So a listen for it
-    // must be decided again when the document changes.
+    // If the filter of a query names one document, the rules decide the query by that document's contents. A listener's
+    // query must therefore be decided again when the document changes.
     var named: [ResourcePath] = []
     for (index, step) in steps.enumerated() {
       if lookups.failure != nil { break }
@@ -292,7 +293,7 @@ package final class FirestoreRuleset: Sendable {
 
 /// The result of the earlier parts of a decision, which allowed all their documents.
 struct RuleProgress: Sendable {
-  /// The number of documents that are decided.
+  /// The number of documents that the earlier parts decided.
   var decided = 0
   /// The documents that rules have read.
   var lookups = RuleLookups.State()

@@ -1,6 +1,7 @@
-// Decides queries by proof, because rules are not filters. The filter of a query is an OR of alternatives. The terms
-// of an alternative restrict the fields of every document that it can return. Rules decide on this knowledge, and
-// must allow each alternative. Orders, cursors and limits give no knowledge about fields.
+// Decides queries by proof, before they run. Rules are not filters: they must allow every document that a query could
+// return. The filter of a query is an OR of alternatives (disjuncts). The terms of an alternative restrict the fields
+// of every document that it can return. The rules are evaluated with these restrictions in place of a document, and
+// must allow each alternative. Orders, cursors and limits restrict no fields.
 
 package import FirestoreModel
 
@@ -90,7 +91,7 @@ struct QueryKnowledge {
       }
     case .field(let filter):
       // No document satisfies the comparison, so every condition holds for all of its documents. Two contradictory
-      // comparisons imply every condition.
+      // comparisons represent this, because together they imply every condition.
       if isUnsatisfiable(filter) { return [(.equal, .bool(true)), (.equal, .bool(false))] }
       let value = RuleValue(filter.value)
       switch filter.op {
@@ -140,7 +141,7 @@ package struct RuleQuery: Sendable {
 
 extension FirestoreRuleset {
   /// Decides a query before it runs.
-  /// - Throws: the errors of the context's documents.
+  /// - Throws: any error that reading a document through `context` throws.
   package func decideQuery(_ query: RuleQuery, _ context: Context) throws -> RuleDecision {
     decide(try steps(query, context), context.lookups(operationCount: 1), .shared)
   }

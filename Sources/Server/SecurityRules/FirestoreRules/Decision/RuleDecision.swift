@@ -36,9 +36,9 @@ package struct RuleWrite: Sendable {
     case verify
   }
 
-  /// The document.
+  /// The path of the written document.
   package var path: ResourcePath
-  /// The kind.
+  /// Whether the write sets, deletes or only verifies the document.
   package var kind: Kind
   /// Whether a precondition requires that the document exists, or does not exist; nil without a precondition. An
   /// update time requires that it exists.
@@ -54,7 +54,7 @@ package struct RuleWrite: Sendable {
 
 /// The net effect of a commit on one document.
 package struct RuleChange: Sendable {
-  /// The document.
+  /// The path of the changed document.
   package var path: ResourcePath
   /// The method that the change needs; `get` to verify a precondition only.
   package var method: RuleMethod
@@ -79,9 +79,9 @@ package struct RuleChange: Sendable {
 
 /// The shape of a query as `request.query` shows it.
 package struct RuleQueryShape: Sendable {
-  /// The limit; nil without one.
+  /// The maximum number of results; nil without a limit.
   package var limit: Int64?
-  /// The offset.
+  /// The number of results to skip.
   package var offset: Int64
   /// The explicit orders: field path and whether ascending.
   package var orders: [(field: String, isAscending: Bool)]

@@ -18,7 +18,7 @@ package enum RuleOperation: Sendable {
 
 extension RuleOperation {
   /// The operation with the documents that it reads. Only a `read` changes: it becomes a `get` with the fields.
-  /// - Throws: the errors of `documents`.
+  /// - Throws: any error that reading from `documents` throws.
   func loadingDocuments(from documents: any RuleDocumentSource) throws -> RuleOperation {
     guard case .read(let paths) = self else { return self }
     return .get(try paths.map { (path: $0, fields: try documents.fields(of: $0, afterWrites: false)) })
@@ -27,7 +27,7 @@ extension RuleOperation {
 
 extension FirestoreRuleset {
   /// Decides an operation.
-  /// - Throws: the errors of the context's documents.
+  /// - Throws: any error that reading a document through `context` throws.
   package func decide(_ operation: RuleOperation, _ context: Context) throws -> RuleDecision {
     switch operation {
     case .get(let documents): decideGet(documents, context)
@@ -38,7 +38,7 @@ extension FirestoreRuleset {
   }
 
   /// Decides an operation, counts the values of its expressions, and adds the evaluations to the decision.
-  /// - Throws: the errors of the context's documents.
+  /// - Throws: any error that reading a document through `context` throws.
   func decideRecorded(_ operation: RuleOperation, _ context: Context) throws -> RuleDecision {
     if case .read(let paths) = operation { return decideRead(paths, context, recording: true) }
     let steps = try steps(operation, context)
@@ -46,7 +46,8 @@ extension FirestoreRuleset {
       steps, lookups(for: operation, steps, context), workLimit(for: operation, context), recording: true)
   }
 
-  /// The lookups of an operation. All alternatives of a query together are one operation.
+  /// The lookups of an operation. All alternatives (disjuncts) of a query's filter together have the limit of one
+  /// operation.
   func lookups(for operation: RuleOperation, _ steps: [DecisionStep], _ context: Context) -> RuleLookups {
     if case .query = operation { return context.lookups(operationCount: 1) }
     return context.lookups(operationCount: steps.count)
@@ -72,7 +73,7 @@ extension FirestoreRuleset {
   }
 
   /// Explains the denial of an operation; nil if it is allowed.
-  /// - Throws: the errors of the context's documents.
+  /// - Throws: any error that reading a document through `context` throws.
   package func explain(_ operation: RuleOperation, _ context: Context) throws -> DenialExplanation? {
     let steps = try steps(operation, context)
     return denial(of: steps, lookups(for: operation, steps, context), workLimit(for: operation, context))

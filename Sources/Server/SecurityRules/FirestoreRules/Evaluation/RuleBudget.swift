@@ -1,8 +1,8 @@
 // The limits of a decision. Without them, the author of a rule, or a client whose values the rule reads, could block
 // the commit sequencer for an unbounded time.
-//
-// Invariant: work is charged before it is done. The rules of one document have one budget. The alternatives of a query
-// share one limit of work. A request with many documents is decided in parts, each with the work of one document at
+// Invariant: work is charged before it is done. The rules of one document have one budget. The alternatives (disjuncts)
+// of a query's filter share one limit of work. A request with many documents is decided in parts, each with at most the
+// work of one document.
 // most.
 
 import FirestoreModel

@@ -67,7 +67,8 @@ extension RuleEvaluator {
       fields = afterWrites ? requested.after : requested.before
     } else {
       do { fields = try lookups.fields(of: document, afterWrites: afterWrites) } catch {
-        // A request whose documents cannot be read fails. No operator may absorb this error.
+        // A request whose documents cannot be read fails. The exhausted budget makes every further expression fail, so
+        // `&&` and `||` cannot absorb this error.
         if lookups.failure != nil { budget.exhaust() }
         throw error
       }

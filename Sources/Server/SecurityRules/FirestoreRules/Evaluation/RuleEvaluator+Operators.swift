@@ -81,8 +81,8 @@ extension RuleEvaluator {
       if case .unknownPath = element { throw .unboundWildcard("of the path") }
       try budget.spend(reading: container)
       switch element {
-      // The comparison with each item may read the element completely. An element of another type is read only up to
-      // the length of the item.
+      // A comparison of a list, map or set with an item may read the element completely, once for each item. An element
+      // of another type is read at most up to the item's length, which is already spent.
       case .list, .map, .set: if list.count > 0 { try budget.spend(reading: element, times: list.count) }
       default: break
       }

@@ -4,7 +4,7 @@
 // the fault on: `&&` and `||` absorb faults on either side. Operands are evaluated from the left; a rule cannot
 // observe the order.
 
-/// Evaluates conditions for one document, or for one alternative of a query.
+/// Evaluates conditions for one document, or for one alternative (disjunct) of a query's filter.
 struct RuleEvaluator {
   /// A fault and the node that has it.
   struct Failure: Error {
@@ -12,7 +12,7 @@ struct RuleEvaluator {
     var node: Int32
   }
 
-  /// A parameter or let: a fault matters only where its name is used.
+  /// A parameter or let. A fault of its value has an effect only where an expression uses the name.
   enum Local {
     case value(RuleValue)
     case failure(Failure)

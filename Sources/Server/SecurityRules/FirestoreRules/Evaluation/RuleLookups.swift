@@ -16,7 +16,8 @@ package protocol RuleDocumentSource {
 /// The documents that the rules of one request have read.
 package final class RuleLookups {
   private let source: any RuleDocumentSource
-  /// The documents of the request so far. The next part of the decision continues with them.
+  /// The documents that rules have read for the request so far. A large request is decided in several parts, and the
+  /// next part continues with this state.
   private(set) var state: State
   /// The documents that the current operation has read, as indices of `state.documents`.
   private var operationDocuments: [Int] = []

@@ -105,13 +105,13 @@ enum RuleNumbers {
     return Substring(scalars[first...last])
   }
 
-  /// A float as an integer: truncated; beyond the range the nearest integer; NaN is 0.
+  /// A float as an integer: truncated; beyond the range the least or greatest integer; NaN is 0.
   static func truncated(_ value: Double) -> Int64 {
     if value.isNaN { return 0 }
     return Int64(exactly: value.rounded(.towardZero)) ?? (value < 0 ? .min : .max)
   }
 
-  /// The nearest integer, halves upward; beyond the range the nearest one; NaN is 0.
+  /// The nearest integer, halves upward; beyond the range the least or greatest integer; NaN is 0.
   static func rounded(_ value: Double) -> Int64 {
     let floor = value.rounded(.down)
     return truncated(value - floor >= 0.5 ? floor + 1 : floor)

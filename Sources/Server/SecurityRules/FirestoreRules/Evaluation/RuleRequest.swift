@@ -12,7 +12,7 @@ package struct RuleRequest: Sendable {
     case missing
   }
 
-  /// The method.
+  /// The method that the rules must allow.
   var method: RuleMethod
   /// The database's id.
   var database: String

@@ -6,7 +6,7 @@ import FirestoreModel
 
 /// Decides operations of Cloud Firestore by a rules file.
 package struct FirestoreRulesPolicy: AccessPolicy {
-  /// The rules.
+  /// The compiled rules that decide.
   package let ruleset: FirestoreRuleset
   private let explainsDenials: Bool
   private let namesStatements: Bool
@@ -15,8 +15,8 @@ package struct FirestoreRulesPolicy: AccessPolicy {
   /// - Parameters:
   ///   - explainsDenials: whether the reason of a denial names rules, lines and values. The evaluation is then repeated
   ///     for each denial.
-  ///   - namesStatements: whether the caller's error names the statements, as Google's emulator does. It then depends on
-  ///     stored data, so only an emulator may do so.
+  ///   - namesStatements: whether the caller's error names the evaluated statements, as in Google's emulator. The
+  ///     statements depend on stored data, so only an emulator may name them.
   package init(_ ruleset: FirestoreRuleset, explainsDenials: Bool = false, namesStatements: Bool = false) {
     self.ruleset = ruleset
     self.explainsDenials = explainsDenials
@@ -55,7 +55,8 @@ package struct FirestoreRulesPolicy: AccessPolicy {
     /// A query.
     init(_ query: RuleQuery) { operation = .query(query) }
 
-    /// The part of an operation that a view requests: all documents, the first ones, or those after the earlier parts.
+    /// Makes the part of an operation that one call decides: all documents, the first ones, or those after the earlier
+    /// parts.
     /// - Parameters:
     ///   - limit: the maximum number of documents in a part.
     ///   - read: reads the documents of the part.
@@ -77,7 +78,7 @@ package struct FirestoreRulesPolicy: AccessPolicy {
       count = documents.count
     }
 
-    /// The result after an allowed part; nil after the last one.
+    /// The progress with which the next part begins, after this part was allowed; nil after the last part.
     func progress(after decision: RuleDecision) -> RuleProgress? {
       guard let requestCount, let count else { return nil }
       let decided = progress.decided + (decision.finishedSteps ?? count)
@@ -88,13 +89,13 @@ package struct FirestoreRulesPolicy: AccessPolicy {
   }
 
   /// Decides one operation.
-  /// - Throws: the errors of `view`.
+  /// - Throws: any error that reading through `view` throws.
   package func decide(
     _ principal: Principal, _ operation: FirestoreOperation, view: any DocumentView
   ) throws -> FirestoreDecision { try decide(principal, operation, view, recording: false) }
 
   /// Decides one operation, counts the values of its expressions, and records the evaluations.
-  /// - Throws: the errors of `view`.
+  /// - Throws: any error that reading through `view` throws.
   package func decideRecorded(
     _ principal: Principal, _ operation: FirestoreOperation, view: any DocumentView
   ) throws -> FirestoreDecision { try decide(principal, operation, view, recording: true) }
@@ -142,7 +143,7 @@ package struct FirestoreRulesPolicy: AccessPolicy {
   }
 
   /// Converts an operation of the access contract to the form that rules decide.
-  /// - Throws: the errors of `view`.
+  /// - Throws: any error that reading through `view` throws.
   static func request(for operation: FirestoreOperation, _ view: any DocumentView) throws -> Request {
     switch operation {
     case .get(let names):

@@ -1,4 +1,4 @@
-// Matches complete document paths with the concatenated pattern of a block.
+// Matches complete document paths with the pattern of a block, concatenated with the patterns of the blocks around it.
 //
 // A pattern has at most one `**`, so the path determines how many segments the `**` matches, and matching never
 // backtracks.
@@ -7,7 +7,7 @@ import FirestoreModel
 
 /// The concatenated pattern of a match block, from `/databases` on.
 struct MatchPattern: Sendable {
-  /// The segments.
+  /// The segments of the concatenated pattern.
   let segments: [SyntaxTree.PatternSegment.Kind]
   /// The literal segments with their indices. Literals after `documents` come first, because most blocks differ there.
   private let literals: [(index: Int, text: String)]

@@ -4,7 +4,7 @@
 /// Compiles a checked syntax tree.
 struct RuleCompiler: RuleWalker {
   let tree: SyntaxTree
-  /// The result.
+  /// The program compiled so far.
   private(set) var program = RuleProgram()
   private var scope = RuleScope()
 

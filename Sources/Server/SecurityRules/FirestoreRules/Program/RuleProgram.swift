@@ -98,7 +98,7 @@ package struct RuleProgram: Sendable {
     var position: SourcePosition
   }
 
-  /// The nodes.
+  /// The expressions of the file, which refer to each other by index.
   var nodes: [Node] = []
   /// The literals.
   var constants: [RuleValue] = []
@@ -116,7 +116,7 @@ package struct RuleProgram: Sendable {
   var ends: [SourcePosition] = []
   /// The bodies of functions and the conditions, in the order of a walk over the file.
   var roots: [Root] = []
-  /// The functions.
+  /// The functions of the file.
   var functions: [Function] = []
   /// The patterns of blocks with allow statements, in the order of the file.
   var patterns: [MatchPattern] = []
@@ -163,7 +163,7 @@ package struct RuleProgram: Sendable {
 package enum RuleMethod: String, Hashable, Sendable, CaseIterable {
   case get, list, create, update, delete
 
-  /// A bit for sets of methods.
+  /// The bit that represents the method in a set of methods.
   var bit: UInt8 {
     switch self {
     case .get: 1

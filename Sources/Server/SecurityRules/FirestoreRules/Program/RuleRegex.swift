@@ -119,7 +119,7 @@ extension RuleRegex {
       case "$":
         guard let first = rest.first, var number = Self.digit(first) else { throw .invalidPattern(template) }
         rest.removeFirst()
-        // Further digits belong to the number as long as such a group exists.
+        // Another digit belongs to the number only if the pattern has a group with the longer number.
         while let next = rest.first, let digit = Self.digit(next), number * 10 + digit <= pattern.groupCount {
           number = number * 10 + digit
           rest.removeFirst()

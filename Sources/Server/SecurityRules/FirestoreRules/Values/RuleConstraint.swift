@@ -10,7 +10,8 @@ package struct RuleConstraint: Sendable {
     case equal, notEqual, less, lessOrEqual, greater, greaterOrEqual, contains
   }
 
-  /// The comparisons, all of which every document satisfies. So one of them suffices to imply another comparison.
+  /// The comparisons, all of which every document satisfies. The constraint implies a comparison if one of these
+  /// implies it.
   var comparators: [(Comparator, RuleValue)]
   /// Whether the constraint is the value of a wildcard that the query does not determine, not of a field.
   private(set) var isUnbound = false

@@ -65,7 +65,7 @@ enum RuleEquality {
         && a.path.segments.elementsEqual(b.path.segments) { $0.hasSameUTF8(as: $1) }
         && inner.equal(.stored(a.fields), .stored(b.fields))
     }
-    // Both are sorted in the same order, so one pass compares them.
+    // Both maps are sorted in the same order, so one pass compares them.
     if case .stored(let a) = a, case .stored(let b) = b {
       for (first, second) in zip(a.entries, b.entries) {
         guard first.key.utf8.elementsEqual(second.key.utf8),

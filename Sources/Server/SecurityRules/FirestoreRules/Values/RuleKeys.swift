@@ -23,7 +23,7 @@ struct ValueKey: Hashable, Sendable {
   /// A value that becomes a member.
   init(member value: RuleValue) {
     self.value = value
-    // All values that equal nothing would have the same hash.
+    // A value that does not even equal itself gets an identity. Otherwise all of these values could have the same hash.
     identity = RuleEquality.byValue.equal(value, value) ? nil : Identity()
   }
 

@@ -12,7 +12,7 @@ package struct RulePath: Hashable, Sendable {
     case placeholder(String, isRest: Bool)
   }
 
-  /// The segments.
+  /// The segments, from `databases` on.
   var segments: [Segment]
 
   init(segments: [Segment]) { self.segments = segments }

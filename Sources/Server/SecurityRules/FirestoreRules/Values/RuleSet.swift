@@ -30,13 +30,13 @@ package struct RuleMapDiff: Sendable {
   let added: [RuleText]
   /// The keys that only the second map has.
   let removed: [RuleText]
-  /// The keys of both with different values.
+  /// The keys that both maps have with different values.
   let changed: [RuleText]
-  /// The keys of both with equal values.
+  /// The keys that both maps have with equal values.
   let unchanged: [RuleText]
 
   /// Compares two maps.
-  /// - Throws: a fault if both have a key whose values the request does not determine.
+  /// - Throws: a fault if both maps have a key whose values the request does not determine.
   init(_ first: RuleMap, _ second: RuleMap) throws(RuleFault) {
     if case .stored(let first) = first, case .stored(let second) = second {
       self.init(first, second)
@@ -101,8 +101,8 @@ package struct RuleMapDiff: Sendable {
 }
 
 extension RuleValue {
-  /// Throws a fault if a part of the value is not determined by the request: a field that a query's filters only bound,
-  /// or a wildcard.
+  /// Throws a fault if the request does not determine a part of the value: a field that a query's filters only
+  /// restrict, or a wildcard.
   func requireKnown() throws(RuleFault) {
     switch self {
     case .constraint: throw .undecided

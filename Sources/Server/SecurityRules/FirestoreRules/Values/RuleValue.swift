@@ -60,7 +60,7 @@ package enum RuleValue: Sendable {
     case .array(let values): self = .list(.stored(values))
     case .map(let fields): self = .map(.stored(fields))
     case .vector(let numbers): self = .vector(numbers)
-    // Only clients have such values.
+    // Only the cache of a client SDK has server timestamps that the server has not set yet.
     case .pendingServerTimestamp(let pending): self = .timestamp(pending.localWriteTime)
     }
   }

@@ -24,8 +24,8 @@ extension QuerySpec {
   /// Whether the request names no order. Rules treat such a request as ordered by key.
   ///
   /// On the WebSocket, clients omit the order by priority. A request by priority with only a limit therefore looks like
-  /// a request without an order. Bounds without an order are priorities, and must not satisfy a rule about bounds of
-  /// keys.
+  /// a request without an order. The bounds of a request without an order are priorities, so they must not satisfy a
+  /// rule about bounds of keys.
   private var isUnordered: Bool {
     ordering == .priority && !namesPriority && start == nil && end == nil
   }

@@ -1,7 +1,7 @@
 // Evaluates checked expressions of the Realtime Database for one operation.
 //
-// Evaluation reads single locations of the tree and never loads a subtree. It records the locations and whether it
-// read the time, so that the decision about a listen can be made again when they change.
+// Evaluation reads single locations of the tree and never loads a subtree. It records the read locations, and whether
+// it read the time. The decision about a listen is repeated when one of these locations, or the time, changes.
 //
 // Invariant: a failure ends the complete rule. `&&`, `||` and `?:` evaluate from left to right and stop early, so an
 // operand that they skip causes no failure.
@@ -15,7 +15,7 @@ struct RealtimeEvaluation {
   private let auth: RealtimeValue
   private let query: QuerySpec
   private var budget: PatternBudget
-  /// Whether the decision is interrupted when the budget is spent; otherwise the rule fails.
+  /// Whether a spent budget interrupts the decision, which the caller then repeats; otherwise the rule fails.
   private let isInterruptible: Bool
   /// The steps that were granted to the evaluations so far.
   private var grantedSteps: Int
@@ -74,7 +74,8 @@ struct RealtimeEvaluation {
   }
 
   /// Reads the content of a location.
-  /// - Throws: ``RealtimeFailure/budget``; ``Access/DecisionInterrupted``; errors of the view.
+  /// - Throws: ``RealtimeFailure/budget``; ``Access/DecisionInterrupted``; any error that reading through `view`
+  ///   throws.
   mutating func content(at path: Path, _ state: TreeState) throws -> Node.Content {
     try spend(RealtimeBudget.stepsPerRead)
     recordRead(of: path)
@@ -89,7 +90,7 @@ struct RealtimeEvaluation {
 
   /// Evaluates a rule at the location that the first `depth` keys of a path name.
   ///
-  /// - Throws: ``Access/DecisionInterrupted``; errors of the view.
+  /// - Throws: ``Access/DecisionInterrupted``; any error that reading through `view` throws.
   mutating func evaluate(
     _ rule: RealtimeRule, at path: Path, depth: Int
   ) throws -> RealtimeRuleResult {

@@ -19,7 +19,8 @@ package enum RealtimeValue: Sendable {
   /// A location before or after the operation.
   case snapshot(RealtimeSnapshot)
 
-  /// The value of a leaf; null for nil. A server value, which no stored leaf has, is an object without members.
+  /// The value of a leaf; null for nil. A placeholder for a server value, which no stored leaf has, is an object
+  /// without members.
   init(_ leaf: LeafValue?) {
     switch leaf {
     case nil: self = .null

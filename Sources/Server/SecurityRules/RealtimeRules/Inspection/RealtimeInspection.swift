@@ -30,7 +30,7 @@ package final class RealtimeInspection: Sendable {
   /// Decides an operation by the marked rules, and counts the values of all expressions.
   ///
   /// - Returns: nil if the rules cannot be marked.
-  /// - Throws: errors of the view.
+  /// - Throws: any error that reading through `view` throws.
   func decideAndCount(
     _ operation: TreeOperation, of principal: Principal, view: any TreeView
   ) throws -> RealtimeDecision? {
@@ -38,7 +38,8 @@ package final class RealtimeInspection: Sendable {
     var evaluated = EvaluatedRules()
     let decision = try ruleset.decide(principal, operation, view: view) { rule, _, _, result, trace in
       evaluated.add(rule, result, trace)
-      // A decision that may be interrupted (`view.work`) is counted only at its end: an interrupted one is repeated.
+      // A decision that may be interrupted (`view.work`) is counted only at its end: the engine repeats it after an
+      // interruption.
       if view.work == nil, evaluated.outcomes.count > Self.maximumOutcomes { self.count(&evaluated) }
     }
     count(&evaluated)
@@ -62,7 +63,7 @@ package final class RealtimeInspection: Sendable {
   /// Evaluates an operation again, and explains each evaluated rule.
   ///
   /// - Returns: the rules that are not true, or nil if the operation is allowed.
-  /// - Throws: errors of the view.
+  /// - Throws: any error that reading through `view` throws.
   func explain(
     _ operation: TreeOperation, of principal: Principal, view: any TreeView
   ) throws -> ExplainedDecision? {

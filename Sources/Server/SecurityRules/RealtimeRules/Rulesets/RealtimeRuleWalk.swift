@@ -11,8 +11,8 @@ import RealtimeModel
 
 /// One pass over the rules for one operation.
 struct RealtimeRuleWalk {
-  /// Whether deleting a child validates the remaining parents. The documentation of the hosted service does not state
-  /// it; older simulators skipped them.
+  /// Whether a deletion of a child evaluates the `.validate` rules of its remaining ancestors. The documentation of the
+  /// hosted service does not state it; older simulators skipped these rules.
   private static let validatesParentsOfDeletions = true
 
   /// The maximum number of child keys that one read of the view returns.
@@ -105,7 +105,7 @@ struct RealtimeRuleWalk {
     return try validateAll(node, path)
   }
 
-  /// Validates an existing location.
+  /// Evaluates the `.validate` rule of a location that exists after the write.
   private mutating func validate(
     _ node: RealtimeRuleNode, _ path: Path, _ depth: Int
   ) throws -> String? {

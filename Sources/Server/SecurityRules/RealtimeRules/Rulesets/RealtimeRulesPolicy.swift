@@ -4,8 +4,8 @@
 // each written location. Every `.validate` on that path and below the location must also be true for the state after
 // the complete write.
 //
-// Invariant: a decision costs the paths of the operation times the rules on them, plus the written locations that have
-// `.validate` rules. It does not depend on the size of the tree.
+// Invariant: the cost of a decision grows with the number of paths of the operation and of the rules on them, and with
+// the number of written locations that have `.validate` rules. It does not depend on the size of the tree.
 
 package import Access
 package import RealtimeModel
@@ -40,14 +40,14 @@ package struct RealtimeRulesPolicy: AccessPolicy {
 
   /// Decides one operation.
   ///
-  /// - Throws: errors of the view.
+  /// - Throws: any error that reading through `view` throws.
   package func decide(
     _ principal: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
   ) throws -> RealtimeDecision { try ruleset.decide(principal, operation, view: view) }
 
   /// Decides one operation, and counts the values of its expressions.
   ///
-  /// - Throws: errors of the view.
+  /// - Throws: any error that reading through `view` throws.
   package func decideRecorded(
     _ principal: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView
   ) throws -> RealtimeDecision {
@@ -60,7 +60,7 @@ extension RealtimeRuleset {
   /// Decides one operation.
   ///
   /// - Parameter report: receives each rule that is evaluated; nil for none.
-  /// - Throws: errors of the view.
+  /// - Throws: any error that reading through `view` throws.
   func decide(
     _ principal: Principal, _ operation: RealtimeAccess.Operation, view: any TreeView,
     report: RealtimeRuleReport? = nil

@@ -92,7 +92,7 @@ struct RealtimeParser {
     return try make(.conditional(condition, first, second), at: offset, over: condition, first, second)
   }
 
-  /// Reads operands joined by operators of a precedence or a higher one.
+  /// Reads operands joined by operators of this or a higher precedence.
   private mutating func readOperators(from precedence: Int) throws(RealtimeFault) -> RealtimeSyntax {
     guard precedence <= 6 else { return try readUnary() }
     let first = try readOperators(from: precedence + 1)
