@@ -58,7 +58,9 @@ private struct Victim {
 
   /// The name of the file that records the newest write-ahead log.
   static func record(_ path: String) throws -> String {
-    let records = try FileManager.default.contentsOfDirectory(atPath: path).filter { $0.hasPrefix("newest-log-") }
+    let records = try FileManager.default.contentsOfDirectory(atPath: path).filter {
+      $0.hasPrefix("newest-log-")
+    }
     #expect(records.count == 1, "\(records)")
     return try #require(records.first)
   }
@@ -160,7 +162,8 @@ private struct Victim {
 
 @Suite("Damaged files of the embedded store")
 struct DamageTests {
-  @Test("With a flipped bit in any file, opening fails with a typed error or no row is lost", arguments: [1, 2])
+  @Test(
+    "With a flipped bit in any file, opening fails with a typed error or no row is lost", arguments: [1, 2])
   func flippedBits(logs: Int) async throws {
     let victim = try await Victim(logs: logs)
     let newest = try victim.log
@@ -188,7 +191,9 @@ struct DamageTests {
     let path = try victim.copy()
     try FileManager.default.removeItem(atPath: path + "/" + log)
     let missing = try #require(try await victim.expectNoSilentLoss(path, "without \(log)"))
-    #expect(missing.code == .corrupted && missing.message.contains("lacks its oldest write-ahead log"), "\(missing)")
+    #expect(
+      missing.code == .corrupted && missing.message.contains("lacks its oldest write-ahead log"), "\(missing)"
+    )
     var whole = 0
     for kept in [0, 1, bytes.count / 3, bytes.count / 2, bytes.count - 1000, bytes.count - 1] {
       let path = try victim.copy()
@@ -349,7 +354,8 @@ struct NewestLogTests {
     #expect((1..<victim.keys.count).contains(count), "\(count) rows")
   }
 
-  @Test("Each acknowledged write is in the recorded log or an older one, also directly after a switch of logs")
+  @Test(
+    "Each acknowledged write is in the recorded log or an older one, also directly after a switch of logs")
   func recordAfterEachWrite() async throws {
     let scratch = try ScratchDirectory()
     let live = scratch.path + "/live"
@@ -387,7 +393,9 @@ struct NewestLogTests {
     #expect(switches > 10)
   }
 
-  @Test("A directory without a record, or with an older one, opens with all rows, and the next write records its log")
+  @Test(
+    "A directory without a record, or with an older one, opens with all rows, and the next write records its log"
+  )
   func directoryOfAnotherVersion() async throws {
     let victim = try await Victim(logs: 2)
     let oldest = try #require(try Victim.logs(victim.original).first)
@@ -407,7 +415,8 @@ struct NewestLogTests {
       let database = try await store.database(named: Victim.name, history: .activeReadersOnly)
       _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
       let log = try #require(try Victim.logs(path).last)
-      #expect(FileManager.default.fileExists(atPath: path + "/" + Victim.record(ofLog: log)), "\(older ?? "")")
+      #expect(
+        FileManager.default.fileExists(atPath: path + "/" + Victim.record(ofLog: log)), "\(older ?? "")")
       try await store.close()
     }
   }
@@ -437,7 +446,9 @@ struct NewestLogTests {
     var failures: [StoreError] = []
     for number in UInt8(0)..<100 {
       do {
-        _ = try await database.execute(validating: nil) { try $0.set([1, number], Array(repeating: 7, count: 3000)) }
+        _ = try await database.execute(validating: nil) {
+          try $0.set([1, number], Array(repeating: 7, count: 3000))
+        }
         acknowledged += 1
         #expect(failures.isEmpty, "write \(number) succeeded after a failure")
       } catch let error as StoreError {

@@ -173,7 +173,9 @@ struct LogDamage {
 
   /// Checks that the recorded newest log exists, or that its rows are in tables.
   private func checkNewestLog(_ newest: UInt64?, _ oldest: UInt64) throws {
-    guard let recorded = NewestLogRecord.log(in: names), recorded >= oldest, recorded > newest ?? 0 else { return }
+    guard let recorded = NewestLogRecord.log(in: names), recorded >= oldest, recorded > newest ?? 0 else {
+      return
+    }
     let record = NewestLogRecord.name(ofLog: recorded)
     throw StoreError(
       .corrupted,
