@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 from google.api_core import exceptions
@@ -121,6 +122,12 @@ def test_strict_mode_requires_indexes_and_reloads_them_on_sighup(tmp_path, monke
         check = subprocess.run([BINARY, "check", "--data", str(hearth.directory)], capture_output=True, text=True)
         assert check.returncode == 0, check
         assert "300 documents, 600 automatic and 300 composite index entries, 0 problems" in check.stdout
+        # A record of a log that is missing fails the check, and says what to do.
+        record = next(Path(hearth.directory).glob("newest-log-*"))
+        moved = record.rename(record.with_name("newest-log-999999"))
+        missing = subprocess.run([BINARY, "check", "--data", str(hearth.directory)], capture_output=True, text=True)
+        assert missing.returncode == 1 and "lacks its newest write-ahead log" in missing.stderr, missing
+        moved.rename(record)
         hearth.start()
         eventually(served)
         busy = subprocess.run([BINARY, "check", "--data", str(hearth.directory)], capture_output=True, text=True)

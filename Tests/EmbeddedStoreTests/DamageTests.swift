@@ -17,41 +17,63 @@ private struct Victim {
   private(set) var keys: [Key] = []
   private var values: [StoredValue] = []
 
-  /// Makes a directory with some rows in tables and the last rows only in the log.
-  init() async throws {
+  /// Makes a directory with some rows in tables and the last rows only in one or two logs.
+  init(logs: Int = 1) async throws {
     scratch = try ScratchDirectory()
     let live = scratch.path + "/live"
     original = scratch.path + "/original"
     beginning = scratch.path + "/beginning"
     let store = try await EmbeddedStore.open(directory: live, Victim.options)
     let database = try await store.database(named: Victim.name, history: .activeReadersOnly)
-    for number in 0..<120 {
+    while try keys.count < 120 || !Victim.isSettled(live, logs: logs), keys.count < 2_000 {
+      let number = keys.count
       let key = Array("row \(number)".utf8)
       let value: StoredValue = (0..<100).flatMap { _ in key }
       _ = try await database.execute(validating: nil) { try $0.set(key, value) }
       keys.append(key)
       values.append(value)
       if keys.count == 40 { try FileManager.default.copyItem(atPath: live, toPath: beginning) }
+      // RocksDB writes two full memtables to a table in the background, and then removes their logs. This waits
+      // until that has happened, so that the directory no longer changes.
+      let deadline = ContinuousClock.now + .seconds(60)
+      while try Victim.logs(live).count > 2, ContinuousClock.now < deadline {
+        try await Task.sleep(for: .milliseconds(5))
+      }
     }
-    // RocksDB writes full memtables to tables in the background, and then removes their logs. The loop waits until
-    // then, so that the directory no longer changes.
-    let deadline = ContinuousClock.now + .seconds(60)
-    while !(try Victim.isSettled(live)), ContinuousClock.now < deadline {
-      try await Task.sleep(for: .milliseconds(5))
-    }
-    #expect(try Victim.isSettled(live))
+    #expect(try Victim.isSettled(live, logs: logs))
     // The store is still open, so the copied files are those that a kill would leave behind.
     try FileManager.default.copyItem(atPath: live, toPath: original)
     try await store.close()
   }
 
-  /// Whether some rows are in tables, and the rest in one log.
-  private static func isSettled(_ path: String) throws -> Bool {
+  /// Whether some rows are in tables, and the rest in so many logs, the last of which has several records.
+  private static func isSettled(_ path: String, logs count: Int) throws -> Bool {
     let names = try FileManager.default.contentsOfDirectory(atPath: path)
-    return names.contains { $0.hasSuffix(".sst") } && names.count { $0.hasSuffix(".log") } == 1
+    let logs = try Victim.logs(path)
+    guard names.contains(where: { $0.hasSuffix(".sst") }), logs.count == count, let last = logs.last else {
+      return false
+    }
+    return try Data(contentsOf: URL(fileURLWithPath: path + "/" + last)).count > 16 << 10
   }
 
-  private static var options: EmbeddedOptions {
+  /// The name of the file that records the newest write-ahead log.
+  static func record(_ path: String) throws -> String {
+    let records = try FileManager.default.contentsOfDirectory(atPath: path).filter {
+      $0.hasPrefix("newest-log-")
+    }
+    #expect(records.count == 1, "\(records)")
+    return try #require(records.first)
+  }
+
+  /// The name of the record of a log.
+  static func record(ofLog log: String) -> String { "newest-log-" + log.dropLast(".log".count) }
+
+  /// The names of a directory's write-ahead logs, the oldest first.
+  static func logs(_ path: String) throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: path).filter { $0.hasSuffix(".log") }.sorted()
+  }
+
+  static var options: EmbeddedOptions {
     EmbeddedOptions(
       store: StoreOptions(trimmingIntervalMilliseconds: 0), blockCacheBytes: 1 << 20, memtableBytes: 64 << 10)
   }
@@ -70,7 +92,7 @@ private struct Victim {
   }
 
   /// The name of the write-ahead log, which contains the last rows.
-  var log: String { get throws { try #require(try files.last { $0.hasSuffix(".log") }) } }
+  var log: String { get throws { try #require(try Victim.logs(original).last) } }
 
   func bytes(_ file: String) throws -> Data {
     try Data(contentsOf: URL(fileURLWithPath: original + "/" + file))
@@ -140,9 +162,11 @@ private struct Victim {
 
 @Suite("Damaged files of the embedded store")
 struct DamageTests {
-  @Test("With a flipped bit in any file, opening fails with a typed error or no row is lost")
-  func flippedBits() async throws {
-    let victim = try await Victim()
+  @Test(
+    "With a flipped bit in any file, opening fails with a typed error or no row is lost", arguments: [1, 2])
+  func flippedBits(logs: Int) async throws {
+    let victim = try await Victim(logs: logs)
+    let newest = try victim.log
     for file in try victim.files {
       let original = try victim.bytes(file)
       for _ in 0..<(original.isEmpty ? 0 : 8) {
@@ -154,14 +178,43 @@ struct DamageTests {
         try bytes.write(to: URL(fileURLWithPath: path + "/" + file))
         // A damaged last record looks the same as a power cut during its write.
         try await victim.expectNoSilentLoss(
-          path, "\(file), byte \(at) of \(bytes.count), bit \(bit)", mayLoseLast: file.hasSuffix(".log"))
+          path, "\(file), byte \(at) of \(bytes.count), bit \(bit)", mayLoseLast: file == newest)
       }
     }
   }
 
-  @Test("With any file missing, opening fails with a typed error or no row is lost")
-  func missingFiles() async throws {
-    let victim = try await Victim()
+  @Test("A missing or shortened older log, or one without a record in its middle, is reported")
+  func olderLog() async throws {
+    let victim = try await Victim(logs: 2)
+    let log = try #require(try Victim.logs(victim.original).first)
+    let bytes = try victim.bytes(log)
+    let path = try victim.copy()
+    try FileManager.default.removeItem(atPath: path + "/" + log)
+    let missing = try #require(try await victim.expectNoSilentLoss(path, "without \(log)"))
+    #expect(
+      missing.code == .corrupted && missing.message.contains("lacks its oldest write-ahead log"), "\(missing)"
+    )
+    var whole = 0
+    for kept in [0, 1, bytes.count / 3, bytes.count / 2, bytes.count - 1000, bytes.count - 1] {
+      let path = try victim.copy()
+      try bytes.prefix(kept).write(to: URL(fileURLWithPath: path + "/" + log))
+      let error = try #require(try await victim.expectNoSilentLoss(path, "\(kept) bytes of \(log)"))
+      #expect(error.code == .corrupted, "\(error)")
+      guard let place = error.message.firstMatch(of: /damaged at byte ([0-9]+)/).flatMap({ Int($0.1) }) else {
+        continue
+      }
+      whole = place
+      // The same log, cut between two records.
+      try bytes.prefix(place).write(to: URL(fileURLWithPath: path + "/" + log))
+      let cut = try #require(try await victim.expectNoSilentLoss(path, "\(place) bytes of \(log)"))
+      #expect(cut.code == .corrupted && cut.message.contains("lacks"), "\(cut)")
+    }
+    #expect(whole > 0, "no cut was between two records")
+  }
+
+  @Test("With any file missing, opening fails with a typed error or no row is lost", arguments: [1, 2])
+  func missingFiles(logs: Int) async throws {
+    let victim = try await Victim(logs: logs)
     for file in try victim.files {
       let path = try victim.copy()
       try FileManager.default.removeItem(atPath: path + "/" + file)
@@ -203,6 +256,7 @@ struct DamageTests {
     // According to the manifest of the early copy, no rows are in tables. Both logs are needed, and the first
     // one is missing.
     let names = try FileManager.default.contentsOfDirectory(atPath: victim.beginning)
+    try FileManager.default.removeItem(atPath: path + "/" + Victim.record(victim.original))
     for name in names where !name.hasSuffix(".log") {
       try? FileManager.default.removeItem(atPath: path + "/" + name)
       try FileManager.default.copyItem(atPath: victim.beginning + "/" + name, toPath: path + "/" + name)
@@ -211,7 +265,7 @@ struct DamageTests {
       Issue.record("it opens without acknowledged rows")
       return
     }
-    #expect(error.code == .corrupted && error.message.contains("begins with change"), "\(error)")
+    #expect(error.code == .corrupted && error.message.contains("lacks its oldest"), "\(error)")
     // With the first log instead of the second, the rows of the first log are a complete beginning.
     for name in names where name.hasSuffix(".log") {
       try FileManager.default.copyItem(atPath: victim.beginning + "/" + name, toPath: path + "/" + name)
@@ -276,5 +330,133 @@ struct DamageTests {
         return
       }
     }
+  }
+}
+
+/// Tests of the record of the newest write-ahead log.
+@Suite("Record of the newest log")
+struct NewestLogTests {
+  @Test("A missing newest log is reported, and without the record the older rows can be recovered")
+  func missingNewestLog() async throws {
+    let victim = try await Victim(logs: 2)
+    let path = try victim.copy()
+    let log = try #require(try Victim.logs(path).last)
+    let record = try Victim.record(path)
+    #expect(record == Victim.record(ofLog: log))
+    try FileManager.default.removeItem(atPath: path + "/" + log)
+    let error = try #require(try await victim.expectNoSilentLoss(path, "without \(log)"))
+    #expect(error.code == .corrupted && error.message.contains(record), "\(error)")
+    try FileManager.default.removeItem(atPath: path + "/" + record)
+    guard case .rows(let count) = try await victim.open(path) else {
+      Issue.record("without its record it does not open")
+      return
+    }
+    #expect((1..<victim.keys.count).contains(count), "\(count) rows")
+  }
+
+  @Test(
+    "Each acknowledged write is in the recorded log or an older one, also directly after a switch of logs")
+  func recordAfterEachWrite() async throws {
+    let scratch = try ScratchDirectory()
+    let live = scratch.path + "/live"
+    var switches = 0
+    for start in 0..<2 {
+      let store = try await EmbeddedStore.open(directory: live, Victim.options)
+      let database = try await store.database(named: Victim.name, history: .activeReadersOnly)
+      var newest = ""
+      for number in 0..<300 {
+        // Few or many rows follow a switch of logs.
+        let count = [1, 1, 40, 3][number % 4]
+        _ = try await database.execute(validating: nil) { state in
+          for row in 0..<count {
+            try state.set(Array("\(start) \(number) \(row)".utf8), Array(repeating: 7, count: 300))
+          }
+        }
+        let log = try #require(try Victim.logs(live).last)
+        #expect(try Victim.record(live) == Victim.record(ofLog: log), "write \(number) of start \(start)")
+        guard log != newest else { continue }
+        newest = log
+        switches += 1
+        // RocksDB writes no table before it has a third log, so the files do not change while they are copied.
+        guard switches == 2 else { continue }
+        let copy = scratch.path + "/copy"
+        try FileManager.default.copyItem(atPath: live, toPath: copy)
+        #expect(try Victim.logs(copy).count == 2)
+        try FileManager.default.removeItem(atPath: copy + "/" + log)
+        let error = await #expect(throws: StoreError.self) {
+          try await EmbeddedStore.open(directory: copy, Victim.options).close()
+        }
+        #expect(error?.code == .corrupted && error?.message.contains("newest") == true, "\(error as Any)")
+      }
+      try await store.close()
+    }
+    #expect(switches > 10)
+  }
+
+  @Test(
+    "A directory without a record, or with an older one, opens with all rows, and the next write records its log"
+  )
+  func directoryOfAnotherVersion() async throws {
+    let victim = try await Victim(logs: 2)
+    let oldest = try #require(try Victim.logs(victim.original).first)
+    for older in [nil, Victim.record(ofLog: oldest), "newest-log-000001", "newest-log-", "newest-log-x1"] {
+      let path = try victim.copy()
+      let record = path + "/" + (try Victim.record(path))
+      if let older {
+        try FileManager.default.moveItem(atPath: record, toPath: path + "/" + older)
+      } else {
+        try FileManager.default.removeItem(atPath: record)
+      }
+      guard case .rows(victim.keys.count) = try await victim.open(path) else {
+        Issue.record("rows are missing with \(older ?? "no record")")
+        continue
+      }
+      let store = try await EmbeddedStore.open(directory: path, Victim.options)
+      let database = try await store.database(named: Victim.name, history: .activeReadersOnly)
+      _ = try await database.execute(validating: nil) { try $0.set([1], [1]) }
+      let log = try #require(try Victim.logs(path).last)
+      #expect(
+        FileManager.default.fileExists(atPath: path + "/" + Victim.record(ofLog: log)), "\(older ?? "")")
+      try await store.close()
+    }
+  }
+
+  @Test("Of several records the newest counts")
+  func severalRecords() async throws {
+    let victim = try await Victim(logs: 2)
+    let path = try victim.copy()
+    let log = try #require(try Victim.logs(path).last)
+    for other in ["newest-log-000001", "newest-log-000002"] {
+      #expect(FileManager.default.createFile(atPath: path + "/" + other, contents: nil))
+    }
+    try FileManager.default.removeItem(atPath: path + "/" + log)
+    let error = try #require(try await victim.expectNoSilentLoss(path, "several records"))
+    #expect(error.code == .corrupted && error.message.contains(Victim.record(ofLog: log)), "\(error)")
+  }
+
+  @Test("If the record cannot be written, the write fails, and so do all later ones")
+  func failedRecord() async throws {
+    let scratch = try ScratchDirectory()
+    let store = try await EmbeddedStore.open(directory: scratch.path, Victim.options)
+    let database = try await store.database(named: Victim.name, history: .activeReadersOnly)
+    _ = try await database.execute(validating: nil) { try $0.set([0], [0]) }
+    // A record that another program removed cannot be replaced.
+    try FileManager.default.removeItem(atPath: scratch.path + "/" + Victim.record(scratch.path))
+    var acknowledged = 0
+    var failures: [StoreError] = []
+    for number in UInt8(0)..<100 {
+      do {
+        _ = try await database.execute(validating: nil) {
+          try $0.set([1, number], Array(repeating: 7, count: 3000))
+        }
+        acknowledged += 1
+        #expect(failures.isEmpty, "write \(number) succeeded after a failure")
+      } catch let error as StoreError {
+        failures.append(error)
+      }
+    }
+    #expect(acknowledged > 10 && failures.count > 10)
+    #expect(failures.first?.message.contains("newest write-ahead log") == true, "\(failures.first as Any)")
+    try? await store.close()
   }
 }

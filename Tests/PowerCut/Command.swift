@@ -3,6 +3,7 @@
 // runs it.
 //
 //   hearth-crash cuts N [--seed S] [--no-sync]    N power cuts; with --no-sync it expects and reports losses
+//   hearth-crash each FROM TO [--seed S]          a power cut at each change of the disk, in a range
 //   hearth-crash accounts N [--seed S] [--no-sync]    the same for users, keys, service accounts and revocations
 //   hearth-crash faults write|sync FROM TO        the n-th write or sync fails, for every n
 //   hearth-crash full                             a file system of 4 MiB fills up
@@ -23,6 +24,9 @@ struct Command {
       switch arguments.first {
       case "cuts" where arguments.count == 2:
         try await finish(PowerCuts(count: Int(arguments[1]) ?? 0, seed: seed, syncs: !noSync).run())
+      case "each" where arguments.count == 3:
+        guard let from = Int(arguments[1]), let to = Int(arguments[2]), from <= to else { usage() }
+        try await finish(PowerCuts(count: 2 * (to - from + 1), seed: seed, syncs: !noSync).runEach(from...to))
       case "accounts" where arguments.count == 2:
         let cuts = PowerCuts(subject: .accounts, count: Int(arguments[1]) ?? 0, seed: seed, syncs: !noSync)
         try await finish(cuts.run())
@@ -58,7 +62,7 @@ struct Command {
 
   private static func usage() -> Never {
     print(
-      "usage: hearth-crash cuts|accounts N [--seed S] [--no-sync] | client|firestore-client N [--seed S] | faults write|sync FROM TO | full"
+      "usage: hearth-crash cuts|accounts N [--seed S] [--no-sync] | each FROM TO | client|firestore-client N [--seed S] | faults write|sync FROM TO | full"
     )
     exit(64)
   }

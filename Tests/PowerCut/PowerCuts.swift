@@ -169,6 +169,26 @@ struct PowerCuts {
     return report(tally)
   }
 
+  /// Cuts the power at each change of a range, and each time begins with an empty directory. Unlike ``run()`` it reaches every step
+  /// of a switch of logs.
+  func runEach(_ changes: ClosedRange<Int>) async throws -> Report {
+    let disk = try SimulatedDisk()
+    var tally = Tally()
+    for at in changes {
+      for mode in ["drop", "tear"] {
+        try disk.reset()
+        let exitStatus = try disk.run(
+          subject, first: 1, count: subject.steps, workers: 2, syncs: syncs,
+          ["POWERCUT_AT": "\(at)", "POWERCUT_MODE": mode, "POWERCUT_SEED": "\(seed &+ UInt64(at))"])
+        guard exitStatus == .killed(SIGKILL) || exitStatus == .exited(0) else {
+          throw CrashError("the child of change \(at) ended as \(exitStatus)")
+        }
+        tally.acknowledged += await verify(disk, "change \(at), \(mode)", &tally).acknowledged
+      }
+    }
+    return report(tally)
+  }
+
   /// Opens a copy of the image and verifies it against the acknowledgements.
   /// - Returns: whether the verification found no problem, and the number of acknowledgements.
   private func verify(

@@ -39,6 +39,7 @@ final class RocksEngine: StorageEngine {
     try RocksError.check("writing") { error in
       rocksdb_write(database.handle, database.syncedWrite, batch.rocksBatch(), error)
     }
+    try database.newestLog.update(for: database.handle)
   }
 
   func reclaim(from start: Key, to end: Key) {

@@ -38,16 +38,18 @@ final class InputFile {
     return count
   }
 
-  /// The file names of a directory, in ascending order.
-  static func names(in directory: String) throws -> [String] {
+  /// The file names of a directory that end with a suffix, in ascending order.
+  static func names(in directory: String, suffix: StaticString = "") throws -> [String] {
     guard let entries = opendir(directory) else { throw failure("cannot list \(directory)") }
     defer { closedir(entries) }
     var names: [String] = []
     while let entry = readdir(entries) {
-      let name = withUnsafeBytes(of: &entry.pointee.d_name) {
-        String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+      let name = withUnsafeBytes(of: &entry.pointee.d_name) { buffer -> String? in
+        let bytes = buffer.prefix { $0 != 0 }
+        let end = UnsafeRawBufferPointer(start: suffix.utf8Start, count: suffix.utf8CodeUnitCount)
+        return bytes.suffix(end.count).elementsEqual(end) ? String(decoding: bytes, as: UTF8.self) : nil
       }
-      if name != ".", name != ".." { names.append(name) }
+      if let name, name != ".", name != ".." { names.append(name) }
     }
     return names.sorted()
   }

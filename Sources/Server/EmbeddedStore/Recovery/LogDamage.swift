@@ -12,6 +12,9 @@
 // An old log that was damaged by an earlier power cut may remain although all its rows are in tables. The
 // check therefore also opens the directory read-only with RocksDB. It reports damage only if this replay ends
 // before the last complete record.
+//
+// With several logs, the manifest shows that the oldest is missing, the sequence numbers show a gap between two, and
+// NewestLogRecord shows that the newest is missing.
 
 internal import CRocksDB
 internal import OrderedStore
@@ -107,15 +110,27 @@ struct LogDamage {
         "\(directory) lacks its write-ahead log (a file such as 000004.log, of a number not below \(state.oldestLog)); "
           + "restore the directory from a backup")
     }
+    try checkNewestLog(logs.last?.1, state.oldestLog)
+    try checkOldestLog(logs.first { $0.1 >= state.oldestLog }?.1, manifest, state.oldestLog)
     var damage: (file: String, offset: Int)?
     var unreached: UInt64?
     var end: IncompleteLogEnd?
     var isFirst = true
+    // Successive logs have successive changes, because only the newest log may end in a write that was not acknowledged.
+    var following: UInt64?
+    var hasGap = false
     for (name, number) in logs {
       let scan = try LogScan(directory + "/" + name)
       if isFirst, number >= state.oldestLog, damage == nil, scan.damage == nil, let first = scan.first {
         try checkNoLogIsMissing(state, first, name)
         isFirst = false
+      }
+      if number >= state.oldestLog {
+        if scan.following != nil, let first = scan.first, let following, first > following {
+          guard damage != nil else { throw gap(following, first, name) }
+          hasGap = true
+        }
+        following = scan.following ?? following
       }
       end = scan.damage.map {
         IncompleteLogEnd(file: directory + "/" + name, offset: $0, bytes: scan.size - $0)
@@ -124,12 +139,47 @@ struct LogDamage {
       unreached = [unreached, afterDamage].compactMap { $0 }.max()
       if damage == nil, let offset = scan.damage { damage = (name, offset) }
     }
-    guard let damage, let unreached, try replayed(options) < unreached else { return end }
+    guard let damage, let unreached, try hasGap || replayed(options) < unreached else { return end }
     throw StoreError(
       .corrupted,
       "the write-ahead log \(directory)/\(damage.file) is damaged at byte \(damage.offset), and "
         + "acknowledged writes follow; restore the directory from a backup, or, to continue without them, truncate "
         + "the file there and remove the .log files of higher numbers")
+  }
+
+  /// The error for a log that does not begin with the change after the last one of the log before it.
+  private func gap(_ following: UInt64, _ first: UInt64, _ log: String) -> StoreError {
+    StoreError(
+      .corrupted,
+      "\(directory) lacks acknowledged writes: \(log) begins with change \(first), the log before it ends with "
+        + "\(following &- 1); restore the directory from a backup")
+  }
+
+  /// Checks that the oldest needed log exists. A start creates its first log directly before its manifest, and
+  /// the log number of that manifest may be lower. Every later log number in the manifest is that of a log.
+  private func checkOldestLog(_ first: UInt64?, _ manifest: String, _ oldest: UInt64) throws {
+    guard manifest != LogDamage.firstManifest, let first,
+      let number = UInt64(manifest.dropFirst("MANIFEST-".count)),
+      first != oldest, first > number
+    else { return }
+    throw StoreError(
+      .corrupted,
+      "\(directory) lacks its oldest write-ahead log: the manifest needs one of number "
+        + (oldest > number ? "\(oldest)" : "\(oldest) to \(number)")
+        + ", the first is \(first); restore the directory from a backup")
+  }
+
+  /// Checks that the recorded newest log exists, or that its rows are in tables.
+  private func checkNewestLog(_ newest: UInt64?, _ oldest: UInt64) throws {
+    guard let recorded = NewestLogRecord.log(in: names), recorded >= oldest, recorded > newest ?? 0 else {
+      return
+    }
+    let record = NewestLogRecord.name(ofLog: recorded)
+    throw StoreError(
+      .corrupted,
+      "\(directory) lacks its newest write-ahead log: according to the file \(record), log \(recorded) has acknowledged "
+        + "writes, but \(newest.map { "the newest log is \($0)" } ?? "there is no log"); restore the directory from a "
+        + "backup, or, to continue without these writes, remove \(record)")
   }
 
   /// Checks that no log is missing before the first needed log. The first sequence number of `log` must directly follow

@@ -20,6 +20,8 @@ struct LogScan {
   private(set) var first: UInt64?
   /// The highest sequence number of a complete record; nil without one.
   private(set) var newest: UInt64?
+  /// The sequence number that follows the last complete record before the damage; nil without such a record.
+  private(set) var following: UInt64?
   /// The highest sequence number of a complete record after the damage; nil without one.
   private(set) var newestAfterDamage: UInt64?
   /// In a manifest: the number of the oldest write-ahead log with rows that are not in tables; 0 if the
@@ -145,6 +147,10 @@ struct LogScan {
     }
     first = first ?? sequence
     newest = max(newest ?? 0, sequence)
+    if !isManifest, damage == nil {
+      let changes = record.prefix[8..<12].reversed().reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+      following = sequence &+ changes
+    }
     if record.isAfterDamage { newestAfterDamage = max(newestAfterDamage ?? 0, sequence) }
   }
 
