@@ -6,7 +6,7 @@ import Locking
 import OrderedStore
 import Testing
 
-/// A data directory in the state after a kill. Tests damage copies of it.
+/// A data directory in the state after a kill. Each test damages a copy of the directory.
 private struct Victim {
   static let name = "firestore/projects/p/databases/(default)"
   private let scratch: ScratchDirectory
@@ -183,7 +183,7 @@ struct DamageTests {
     }
   }
 
-  @Test("A missing or shortened older log, or one without a record in its middle, is reported")
+  @Test("If the older of two logs is missing or was shortened at any position, opening fails")
   func olderLog() async throws {
     let victim = try await Victim(logs: 2)
     let log = try #require(try Victim.logs(victim.original).first)
@@ -204,7 +204,7 @@ struct DamageTests {
         continue
       }
       whole = place
-      // The same log, cut between two records.
+      // The same log, cut exactly between two records.
       try bytes.prefix(place).write(to: URL(fileURLWithPath: path + "/" + log))
       let cut = try #require(try await victim.expectNoSilentLoss(path, "\(place) bytes of \(log)"))
       #expect(cut.code == .corrupted && cut.message.contains("lacks"), "\(cut)")
@@ -266,7 +266,7 @@ struct DamageTests {
       return
     }
     #expect(error.code == .corrupted && error.message.contains("lacks its oldest"), "\(error)")
-    // With the first log instead of the second, the rows of the first log are a complete beginning.
+    // With the first log and without the second, opening cannot detect a loss, and finds all rows of the first log.
     for name in names where name.hasSuffix(".log") {
       try FileManager.default.copyItem(atPath: victim.beginning + "/" + name, toPath: path + "/" + name)
     }
@@ -333,10 +333,12 @@ struct DamageTests {
   }
 }
 
-/// Tests of the record of the newest write-ahead log.
-@Suite("Record of the newest log")
+/// Tests of the newest-log record: an empty file whose name contains the number of the newest write-ahead log.
+@Suite("File that records the newest log")
 struct NewestLogTests {
-  @Test("A missing newest log is reported, and without the record the older rows can be recovered")
+  @Test(
+    "If the newest log is missing, opening fails; after the file that names it is removed, the older rows can be read"
+  )
   func missingNewestLog() async throws {
     let victim = try await Victim(logs: 2)
     let path = try victim.copy()
@@ -355,7 +357,8 @@ struct NewestLogTests {
   }
 
   @Test(
-    "Each acknowledged write is in the recorded log or an older one, also directly after a switch of logs")
+    "Each acknowledged write is in the recorded log or an older log, also directly after RocksDB began a new log"
+  )
   func recordAfterEachWrite() async throws {
     let scratch = try ScratchDirectory()
     let live = scratch.path + "/live"
@@ -365,7 +368,7 @@ struct NewestLogTests {
       let database = try await store.database(named: Victim.name, history: .activeReadersOnly)
       var newest = ""
       for number in 0..<300 {
-        // Few or many rows follow a switch of logs.
+        // Few or many rows follow the beginning of a new log.
         let count = [1, 1, 40, 3][number % 4]
         _ = try await database.execute(validating: nil) { state in
           for row in 0..<count {
@@ -394,7 +397,7 @@ struct NewestLogTests {
   }
 
   @Test(
-    "A directory without a record, or with an older one, opens with all rows, and the next write records its log"
+    "A directory that records no log or an older log opens with all rows, and the next write records its own log"
   )
   func directoryOfAnotherVersion() async throws {
     let victim = try await Victim(logs: 2)
@@ -421,7 +424,7 @@ struct NewestLogTests {
     }
   }
 
-  @Test("Of several records the newest counts")
+  @Test("If a directory records several logs, the one with the highest number must exist")
   func severalRecords() async throws {
     let victim = try await Victim(logs: 2)
     let path = try victim.copy()
@@ -434,13 +437,13 @@ struct NewestLogTests {
     #expect(error.code == .corrupted && error.message.contains(Victim.record(ofLog: log)), "\(error)")
   }
 
-  @Test("If the record cannot be written, the write fails, and so do all later ones")
+  @Test("If the newest log cannot be recorded, the write fails, and so do all later writes")
   func failedRecord() async throws {
     let scratch = try ScratchDirectory()
     let store = try await EmbeddedStore.open(directory: scratch.path, Victim.options)
     let database = try await store.database(named: Victim.name, history: .activeReadersOnly)
     _ = try await database.execute(validating: nil) { try $0.set([0], [0]) }
-    // A record that another program removed cannot be replaced.
+    // The store renames the record when a new log begins, which fails if another program has removed the file.
     try FileManager.default.removeItem(atPath: scratch.path + "/" + Victim.record(scratch.path))
     var acknowledged = 0
     var failures: [StoreError] = []

@@ -1,13 +1,13 @@
-// Tests that clients converge with the server. Random programs run on several clients with persistence:
-// writes, updates, increments, transactions, queries, offline periods, kills with a restart from disk, and
-// restarts of the server. Each client's clock is wrong by up to a day, and by a different time after each
-// kill.
+// Tests that clients converge with the server. Each seed makes a program, a random sequence of steps on several
+// clients with persistence: writes, updates, increments, transactions, queries, offline periods, kills with a restart
+// from disk, and restarts of the server. Each client's clock is wrong by up to a day, and by a different time after
+// each kill.
 //
 // At the end all clients and their files must equal the server. No write may be lost or applied twice,
 // timestamps must be the server's, and the events of each observer must rebuild the value.
 //
-// HEARTH_CONVERGENCE sets the number of programs and HEARTH_CONVERGENCE_SEED the first seed: `make
-// convergence`.
+// The environment variable HEARTH_CONVERGENCE sets the number of programs, and HEARTH_CONVERGENCE_SEED the first
+// seed. `make convergence` runs many programs.
 
 import FirebaseCore
 import Foundation

@@ -7,7 +7,8 @@ import Testing
 
 @testable import FirebaseDatabase
 
-/// A server process. It runs the executable next to the test bundle, or the executable that HEARTH_BIN names.
+/// A server process. It runs the executable next to the test bundle, or the executable
+/// that the environment variable HEARTH_BIN names.
 private struct Server {
   let process = Process()
   let port: Int

@@ -183,7 +183,8 @@ struct LocalEventTests {
     await client.close()
   }
 
-  @Test("offline transactions of one location share one observer, and the last of them removes it")
+  @Test(
+    "offline transactions of one location share one internal observer, and the last transaction removes it")
   func transactionObserver() async throws {
     let client = try Client.offline()
     let ref = client.ref.child("counter")

@@ -71,7 +71,8 @@ struct RejectionTests {
     await server.stop(clients)
   }
 
-  @Test("without permission listens, reads, writes, transactions and onDisconnect writes fail with error 1")
+  @Test(
+    "without permission, listens, reads, writes, transactions and onDisconnect writes fail with error code 1")
   func permission() async throws {
     var configuration = HearthConfiguration.forTesting()
     configuration.emulator = false

@@ -1,5 +1,6 @@
 // Tests the sync tree, which is the client's cache of listens and pending writes. These tests check the
-// listens that it requests from the connection. SyncPointSpecTests checks its events.
+// listens that it requests from the connection. A complete listen is a listen to all children of a location. A
+// tag is the number that the client gives to a filtered listen. SyncPointSpecTests checks its events.
 
 import RealtimeModel
 import Testing

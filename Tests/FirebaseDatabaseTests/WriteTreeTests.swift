@@ -1,5 +1,5 @@
-// Tests the write tree against a model that applies every pending write again after each change. Also tests the
-// cost of changes by counting steps.
+// Tests the write tree, which stores the pending writes and their combined effect (the overlay). Compares it with a
+// model that applies every pending write again after each change, and counts the steps of changes.
 
 import FirebaseCore
 import RealtimeModel

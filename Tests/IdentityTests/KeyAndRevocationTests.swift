@@ -86,7 +86,7 @@ struct KeyAndRevocationTests {
       #expect(throws: InvalidCredential.self) { try verifier.principal(of: token[...]) }
       if change != .deleteTenant { #expect(try verifier.principal(of: other[...]).user?.id == "u2") }
     }
-    // The store keeps the revocation after the list of revocations has removed it.
+    // The list in memory drops revocations after a while. The accounts in the store still show that the token was revoked.
     #expect(try await fixture.store.isRevoked(callers[0]))
     #expect(try await fixture.store.isRevoked(callers[1]) == (change == .deleteTenant))
     for caller in [Principal.nobody, .administrator, .user("u1")] {

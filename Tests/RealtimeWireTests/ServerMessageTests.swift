@@ -1,4 +1,5 @@
-// Tests server messages: reading, writing, and encoding a push once for all subscribers.
+// Tests server messages: reading, writing, and encoding a push once for all subscribers. A tag is the number that a client
+// gives to a filtered listen; pushes for the listen contain it.
 
 import JSON
 import RandomModels

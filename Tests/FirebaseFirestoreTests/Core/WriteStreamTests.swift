@@ -50,7 +50,7 @@ import Testing
 
   @Test("a transient error rejects no batch, and all are sent again after the back-off")
   func transientError() {
-    // ABORTED means contention and is retried.
+    // These gRPC codes are transient. ABORTED (10) means contention and is retried.
     for code in [1, 2, 4, 8, 10, 13, 14, 16] as [Int32] {
       var engine = engineWithTwoBatches()
       engine.writeStreamClosed(1, FirestoreError(StatusCode(rawValue: code), "later"))

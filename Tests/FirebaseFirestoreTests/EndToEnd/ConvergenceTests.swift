@@ -1,9 +1,10 @@
-// Tests that clients converge with the server. Random programs run on several clients. The server or its
+// Tests that clients converge with the server. Each seed makes a program, a random sequence of steps on several
+// clients. The server or its
 // rules reject some writes, and clients go offline or restart from their caches. At the end all clients must
 // show the server's documents.
 //
-// HEARTH_CONVERGENCE sets the number of programs and HEARTH_CONVERGENCE_SEED the first seed: `make
-// convergence`.
+// The environment variable HEARTH_CONVERGENCE sets the number of programs, and HEARTH_CONVERGENCE_SEED the first
+// seed. `make convergence` runs many programs.
 
 import FirebaseCore
 import FirebaseFirestore

@@ -1,4 +1,5 @@
-// Tests the disk cache: it survives restarts, failures and damage, and only one process can use it.
+// Tests the disk cache: it survives restarts, failures and damage, and only one process can use it. An overlay is the
+// effect of the queued writes on one document.
 
 import FirebaseCore
 import FirestoreModel
@@ -262,7 +263,9 @@ private func event(_ documents: [CachedDocument], at version: Int64, target: Tar
     store.persistence.close()
   }
 
-  @Test("if a group of changes cannot be stored, none of them applies on disk or in memory")
+  @Test(
+    "if one change of a group cannot be stored, no change of the group applies, neither on disk nor in memory"
+  )
   func failedGroup() throws {
     var store = try open()
     let target = try store.allocate(query.target)

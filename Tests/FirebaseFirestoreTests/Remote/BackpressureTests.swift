@@ -62,7 +62,7 @@ import Testing
       }
     }
     try server.send(largeResult(listen.target, client.database), on: listen)
-    // Each call is a barrier on the same connection: its request follows the window updates that the client has
+    // Each call waits for earlier traffic of the same connection: its request follows the window updates that the client has
     // sent, and its response follows the bytes that the server has sent.
     for _ in 0..<300 { try await commitNothing(client.datastore) }
     let messageBytes = Self.documentBytes + 1_024

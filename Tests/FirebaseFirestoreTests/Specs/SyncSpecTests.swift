@@ -1,8 +1,8 @@
 // Tests the sync engine with the public JSON cases for client SDKs.
 //
-// `HEARTH_CONFORMANCE` is the folder with the cases; without it the test is skipped. Each case passes, is
-// skipped for a printed reason, or is a known failure. Any other outcome fails the test, and so does a known
-// failure that passes.
+// The environment variable HEARTH_CONFORMANCE names the folder with the cases; without it the test is skipped. Each
+// case passes, is skipped for a printed reason, or is a known failure. Any other outcome fails the test, and so does
+// a known failure that passes.
 
 import Foundation
 import Testing

@@ -1,4 +1,5 @@
-// Compares responses with the patterns of the conformance cases.
+// Compares responses with the patterns of the conformance cases. A case is a list of requests with patterns of their
+// responses.
 
 import Foundation
 import Identity

@@ -1,4 +1,4 @@
-// Plays one conformance case against a server.
+// Plays one conformance case against a server. A case is a list of requests with patterns of their responses.
 
 import Foundation
 import JSON

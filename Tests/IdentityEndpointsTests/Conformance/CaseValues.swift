@@ -1,4 +1,5 @@
-// Stores the values of a case's placeholders, and expands the placeholders in requests.
+// Stores the values of the placeholders of a conformance case (a list of requests with patterns of their responses), and
+// expands the placeholders in requests.
 
 import Crypto
 import Foundation

@@ -33,7 +33,8 @@ struct AccountTakeoverTests {
   }
 
   @Test(
-    "A code that confirms a new address ends with the session that requested it", arguments: Change.allCases)
+    "A code that confirms a new address becomes invalid when the session that requested it ends",
+    arguments: Change.allCases)
   func changeOfAddress(_ change: Change) async throws {
     let server = try await ProductionCalls(delivery: CodeRecorder())
     let created = try await signUp(server)

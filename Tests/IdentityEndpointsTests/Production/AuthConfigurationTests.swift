@@ -1,4 +1,5 @@
-// Tests of the file of `--auth-config`: its errors, and servers that send e-mails by a relay and accept other issuers.
+// Tests of the configuration file that the option `--auth-config` names: its errors, and servers that send e-mails by
+// a relay and accept other issuers.
 
 import Foundation
 import HearthServer
@@ -6,7 +7,7 @@ import Identity
 import JSON
 import Testing
 
-@Suite("The file of --auth-config", .serialized, .timeLimit(.minutes(2)))
+@Suite("Configuration file of authentication (--auth-config)", .serialized, .timeLimit(.minutes(2)))
 struct AuthConfigurationTests {
   private static let accounts = "/identitytoolkit.googleapis.com/v1/accounts"
 
@@ -147,7 +148,7 @@ struct AuthConfigurationTests {
   }
 
   @Test(
-    "A server with an invalid file does not start, and the error names the setting",
+    "A server with an invalid configuration file does not start, and the error names the setting",
     arguments: [
       (#"{"mail": {"relay": {"host": "h"}, "from": "a@b.example"}}"#, "mail needs actionUrl"),
       (#"{"mail": {"from": "a@b.example"}}"#, "mail must have either command or relay"),

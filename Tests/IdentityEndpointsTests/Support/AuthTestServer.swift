@@ -98,7 +98,7 @@ struct AuthClient: Sendable {
       body: JSONValue.object(body).json())
   }
 
-  /// Posts JSON as the emulator's owner.
+  /// Posts JSON with the token `owner`, which makes the caller an administrator of an emulator.
   func administer(_ path: String, _ body: JSONObject) async throws -> AuthReply {
     try await send(
       "POST", path, headers: [("authorization", "Bearer owner"), ("content-type", "application/json")],

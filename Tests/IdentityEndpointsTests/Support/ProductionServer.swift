@@ -21,7 +21,7 @@ struct ProductionServer: Sendable {
   var tokenURI: String { "http://127.0.0.1:\(server.authPort ?? 0)/token" }
 
   /// Starts a server.
-  /// - Parameter authConfig: the contents of the file of `--auth-config`; nil for none.
+  /// - Parameter authConfig: the contents of the file that the option `--auth-config` names; nil for none.
   static func start(_ directory: String, authConfig: String? = nil) async throws -> ProductionServer {
     var configuration = try configuration(directory, authConfig: authConfig)
     configuration.project = project
@@ -34,7 +34,7 @@ struct ProductionServer: Sendable {
     return ProductionServer(server: server, directory: directory)
   }
 
-  /// The configuration of a server with a file of `--auth-config`.
+  /// The configuration of a server with a file that the option `--auth-config` names.
   static func configuration(_ directory: String, authConfig: String?) throws -> HearthConfiguration {
     var flags = ServeFlags()
     flags.data = directory

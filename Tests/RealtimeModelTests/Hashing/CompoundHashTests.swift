@@ -89,7 +89,7 @@ struct CompoundHashTests {
   }
 
   @Test(
-    "The default rule gives about as many ranges as Firebase's clients",
+    "By default, a compound hash has about as many ranges as one of Firebase's clients",
     arguments: [(500, 12...18), (5_000, 45...55), (50_000, 140...160)])
   func defaultRanges(children: Int, expected: ClosedRange<Int>) {
     let node = Node.object((0..<children).map { (ChildKey("\($0)"), .leaf(.string("value"))) })

@@ -1,4 +1,5 @@
-// Tests that a decision counts the coverage in the same evaluation, once for each expression and with bounded memory.
+// Tests the coverage of rules: while a decision evaluates expressions, it counts their values, without a second
+// evaluation. Each evaluation of an expression counts once, and the counts take bounded memory.
 
 import Access
 import FirestoreModel
@@ -89,7 +90,8 @@ struct CountedDecisionTests {
     #expect(fullCount == 3)
   }
 
-  @Test("Each evaluation of Realtime Database rules is counted once, also after a rule that is a constant")
+  @Test(
+    "Each evaluation of a Realtime Database rule is counted once, also if the rule above it is a constant")
   func realtime() throws {
     let rules = #"{"rules":{".read":"auth == null","a":{".read":false,"b":{".read":"data.val() == 'x'"}}}}"#
     let policy = RealtimeRulesPolicy(try RealtimeRuleset(Array(rules.utf8)))

@@ -1,4 +1,5 @@
-// Tests the explanations of denials by Firestore rules: statements, values, faults and positions.
+// Tests the explanations of denials by Firestore rules. An explanation lists the allow statements, with the values and
+// positions of their deciding expressions, or with the fault (error) that ended an evaluation.
 
 import FirestoreModel
 import Testing
@@ -35,7 +36,7 @@ import Testing
   }
 
   @Test(
-    "an explanation names the lookup limit, even if earlier documents or disjuncts have exhausted it"
+    "an explanation names the lookup limit, even if lookups for earlier documents or earlier disjuncts have exhausted it"
   )
   func lookupLimit() throws {
     func reads(_ key: String) -> String {
@@ -58,7 +59,9 @@ import Testing
     #expect(list.report.contains("The maximum of 10 documents to read has been reached."))
   }
 
-  @Test("an explanation names the exhausted work limit, also for statements that were not evaluated")
+  @Test(
+    "an explanation names the work limit, also for statements that were not evaluated because it was exhausted"
+  )
   func workLimit() throws {
     let rules = try FirestoreRuleset(
       compiling: """

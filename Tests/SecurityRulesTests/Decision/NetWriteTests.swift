@@ -1,11 +1,12 @@
-// Tests that rules decide the writes of one document by their net effect.
+// Tests that rules decide the writes of one document by their net effect: the change from the document before the
+// commit to the document after all of its writes.
 
 import FirestoreModel
 import SecurityRules
 import Testing
 
 @Suite struct NetWriteTests {
-  /// The methods that suffice for writes of one document.
+  /// The methods of which each alone, if the rules allow it, permits these writes of one document.
   private func sufficientMethods(
     _ kinds: [(RuleWrite.Kind, Bool?)], before: MapValue?, after: MapValue?
   ) throws -> [String] {
@@ -22,7 +23,7 @@ import Testing
     }
   }
 
-  @Test("rules decide all writes of one document in a commit once, by their net effect")
+  @Test("rules decide once about all writes of one document in a commit, by their net effect")
   func netEffect() throws {
     #expect(try sufficientMethods([(.set, nil)], before: nil, after: [:]) == ["create"])
     #expect(try sufficientMethods([(.set, nil)], before: [:], after: [:]) == ["update"])

@@ -17,7 +17,7 @@ import Testing
     Array(repeating: "(\(use))", count: count).joined(separator: " || ")
   }
 
-  @Test("searching a list for a map spends the work of reading the map once for each item")
+  @Test("a search for a map in a list counts the reading of the map against the budget once for each item")
   func membership() throws {
     let fields: MapValue = [
       "big": long, "items": .array((0..<20_000).map { .map(["a": .integer(Int64($0))]) }),
@@ -29,7 +29,7 @@ import Testing
     #expect(try allows("!(resource.data.big in resource.data.items)", "return true;", fields))
   }
 
-  @Test("an equality test spends the work of reading both operands")
+  @Test("an equality test counts the reading of both operands against the budget")
   func equality() throws {
     let fields: MapValue = ["big": long, "m": .map(["a": .integer(1)])]
     let body = "let m = {resource.data.big: 1}; return"

@@ -32,7 +32,9 @@ import Testing
     #expect(try allows("f10('0123456789abcdef')", functions: chain.joined(separator: "\n")))
   }
 
-  @Test("a list that contains shared lists is not compared if it expands beyond the limit")
+  @Test(
+    "lists that contain other lists twice are not compared if their items, counted repeatedly, exceed the limit"
+  )
   func listDoubling() throws {
     let lets = (1...11).map { "let t\($0) = [t\($0 - 1), t\($0 - 1)];" }.joined(separator: " ")
     let chain = (1...8).map { level in
@@ -42,7 +44,7 @@ import Testing
     #expect(try allows("f8([1])", functions: chain.joined(separator: "\n")))
   }
 
-  @Test("a regular expression with nested repetitions spends its budget and denies")
+  @Test("a regular expression with nested repetitions exhausts its budget, and the rule denies")
   func regularExpression() throws {
     let text = MapValue([("t", .string(String(repeating: "a", count: 100_000)))])
     #expect(try !allows("resource.data.t.matches('(a*)*(a*)*(a|b)*(aa)*(aaa)*c') || false", fields: text))

@@ -75,7 +75,7 @@ import Testing
     #expect(try allows("'a1b22c'.replace('(\\\\d)+', '-') == 'a-b-c'"))
   }
 
-  @Test("every repeated use of a long text spends the budget")
+  @Test("every use of a long text counts its length against the budget, also a repeated use")
   func longTexts() throws {
     let fields: MapValue = ["t": text(900_000), "l": .array(Array(repeating: .string("a"), count: 20_000))]
     let uses = [

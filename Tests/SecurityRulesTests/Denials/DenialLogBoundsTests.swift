@@ -24,7 +24,7 @@ import Testing
     #expect(log.entries(before: 7, count: 10).isEmpty)
   }
 
-  @Test("denials above the rate are only counted, without an entry in the log")
+  @Test("denials above the maximum rate are only counted, without an entry in the log")
   func rate() {
     var limits = DenialLogLimits()
     limits.entriesPerSecond = 2
@@ -35,7 +35,7 @@ import Testing
     #expect(log.admit(at: 8_000_000))
   }
 
-  @Test("the log of a further database replaces the log that was idle longest")
+  @Test("at the maximum number of logs, the log of a new database replaces the log that was idle longest")
   func databases() {
     var limits = DenialLogLimits()
     limits.logs = 2

@@ -109,7 +109,7 @@ struct PatternTests {
     #expect(try pattern.firstMatch(in: units("ab"), budget: &budget) == nil)
   }
 
-  @Test("Assertions see the unit before the start of a search")
+  @Test("An assertion such as a word boundary reads the code unit before the start of a search")
   func assertions() throws {
     var budget = PatternBudget(steps: Self.ampleSteps)
     let word = try Pattern(.concatenation([.assertion(.wordBoundary), .set(UnitSet(0x61))]))
@@ -123,7 +123,7 @@ struct PatternTests {
     #expect(try inner.firstMatch(in: units("aa"), budget: &budget) == [1..<2])
   }
 
-  @Test("Sets contain exactly their ranges, also inverted")
+  @Test("A character set contains exactly its ranges, an inverted set everything else")
   func sets() {
     var random = SeededGenerator(seed: 5)
     for _ in 0..<500 {

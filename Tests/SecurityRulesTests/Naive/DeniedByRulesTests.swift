@@ -3,7 +3,7 @@
 //
 // A read or write of one document is denied exactly if the naive evaluator denies it. Queries are proved from their
 // filters; here the naive evaluator must grant `list` for each document that a query, a count or a listen returns. The
-// environment variables of `NaiveComparisonTests` also set the length of this run.
+// environment variable HEARTH_RULES_PROGRAMS, which `NaiveComparisonTests` explains, also sets the length of this run.
 
 import Access
 import FirestoreModel

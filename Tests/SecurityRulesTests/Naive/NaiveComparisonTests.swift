@@ -1,6 +1,7 @@
 // Compares the compiled evaluator of Firestore rules with a naive evaluator, on random rules, documents and requests.
 //
-// HEARTH_RULES_PROGRAMS sets the number of programs, HEARTH_SEED the first seed; `make rules` is the long run.
+// Each seed makes a program: a random rules file, with random documents and requests. The environment variable
+// HEARTH_RULES_PROGRAMS sets the number of programs, and HEARTH_SEED the first seed. `make rules` runs many programs.
 
 import FirestoreModel
 import Foundation

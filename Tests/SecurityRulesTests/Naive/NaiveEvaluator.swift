@@ -1,5 +1,6 @@
-// The naive evaluator of Firestore rules, for comparison. It walks the syntax tree, without a program, slots, budgets
-// or caches. It covers the part of the language that random rules use, and shares only the parser with the server.
+// The naive evaluator of Firestore rules, with which tests compare the server's evaluator. It walks the syntax tree:
+// it does not compile the rules, and has neither budgets nor caches. It covers the part of the language that random
+// rules use, and shares only the parser with the server.
 
 import FirestoreModel
 import Foundation

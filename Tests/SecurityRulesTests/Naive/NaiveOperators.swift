@@ -2,7 +2,8 @@
 
 import Foundation
 
-/// The operators of the naive evaluator, except `&&` and `||`, which absorb faults.
+/// The operators of the naive evaluator, except `&&` and `||`, for which one decisive operand suffices even if the
+/// other has an error.
 enum NaiveOperators {
   static func apply(_ op: String, _ left: NaiveValue, _ right: NaiveValue) throws -> NaiveValue {
     switch op {

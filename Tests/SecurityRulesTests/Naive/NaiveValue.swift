@@ -50,7 +50,9 @@ indirect enum NaiveValue {
 
   typealias RuleTypeName = String
 
-  /// The strength of an equality.
+  /// The three equalities: of the operator `==`, of the items of a list (`strict`), and of the members of a set or the
+  /// values in a difference of maps (`byValue`). They differ in NaN, in zeros of different sign, and in whether an
+  /// integer equals a float.
   enum Strength { case operands, strict, byValue }
 
   static func equal(_ left: NaiveValue, _ right: NaiveValue, _ strength: Strength) -> Bool {

@@ -3,7 +3,7 @@
 import FirestoreModel
 import RandomModels
 
-/// Generates the rules, documents and requests of one program.
+/// Generates the rules, documents and requests of one program. Each seed makes one program.
 struct RandomRules {
   private(set) var random: SeededGenerator
   /// Names in scope with their types.
@@ -26,7 +26,8 @@ struct RandomRules {
 
   // MARK: Files
 
-  /// A rules file. Rules of `list` read fields only in comparisons whose proof also holds for every single document.
+  /// A rules file. Rules of `list` read fields only in comparisons: if a query's filters imply such a comparison, it is true
+  /// for every document that the query returns.
   mutating func file() -> String {
     var text = "rules_version = '2';\nservice cloud.firestore {\nmatch /databases/{database}/documents {\n"
     for index in 0..<3 {

@@ -104,7 +104,7 @@ struct RealtimePolicyTests {
   }
 
   @Test(
-    "A write's decision beyond the granted steps is interrupted, not denied; spent steps reduce the grant",
+    "A decision that needs more steps than remain is interrupted, not denied; a decision reduces the remaining steps",
     arguments: [0, 1, 50, 1_000, 10_000, 1_000_000])
   func interruption(steps: Int) throws {
     let policy = try policy(#"{".write":true,"$k":{".validate":"newData.val() + 1 > 0 && now > 0"}}"#)

@@ -1,5 +1,5 @@
 // Plays the shared vectors of Realtime Database rules against the policy. A vector is a case with its expected result in
-// a JSON file of the folder that HEARTH_CONFORMANCE names.
+// a JSON file of the folder that the environment variable HEARTH_CONFORMANCE names.
 
 import Foundation
 import JSON

@@ -1,6 +1,7 @@
 // The shared vectors of Realtime Database rules, and an in-process player for them. Vectors are cases with expected
-// results in JSON files of the folder that HEARTH_CONFORMANCE names. The player lets the policy decide over a tree in
-// memory. RealtimeEndpointsTests play the cases that need an endpoint, such as settings, tags and revocation.
+// results in JSON files of the folder that the environment variable HEARTH_CONFORMANCE names. The player lets the
+// policy decide over a tree in memory. RealtimeEndpointsTests play the cases that need an endpoint, such as settings,
+// tags and revocation.
 
 import Access
 import Foundation
@@ -33,8 +34,8 @@ struct RealtimeVectors {
     try Node(json: (json ?? .null).json())
   }
 
-  /// The principal of a case: nobody, the owner, or the claims of a token with the missing ones added; nil for a
-  /// credential that only an endpoint verifies.
+  /// The principal of a case: nobody, the owner, or a user with the claims in the case and default values of other required
+  /// claims; nil for a credential that only an endpoint verifies.
   func principal(_ caller: JSONValue?) -> Principal? {
     switch caller {
     case nil, .null?: return .nobody

@@ -99,8 +99,8 @@ struct DenialTextVectorTests {
     #expect(count > 0)
   }
 
-  /// Whether the statement belongs to the method that the write did not need. Google's emulator evaluates it without
-  /// the stored document.
+  /// Whether the statement may belong to the method that the write did not need: create if the document existed, else
+  /// update. Google's emulator evaluates it without the stored document.
   private static func belongsToOtherMethod(_ reason: Reason, _ reasons: [Reason]) -> Bool {
     reasons.contains { $0.suffix.hasPrefix(" for 'create'") }
       && reasons.contains { $0.suffix.hasPrefix(" for 'update'") }

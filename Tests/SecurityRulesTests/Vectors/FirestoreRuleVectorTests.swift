@@ -1,4 +1,5 @@
 // Plays the vectors that were recorded from Google's emulator: compilation, expressions, and the decisions of requests.
+// A vector is a case with its expected result, in a JSON file.
 
 import FirestoreModel
 import JSON
@@ -6,11 +7,11 @@ import SecurityRules
 import Testing
 
 @Suite(
-  "Firestore rules of the shared vectors", .enabled(if: RuleVectors.areGiven, "HEARTH_CONFORMANCE is not set")
+  "Recorded cases of Firestore rules", .enabled(if: RuleVectors.areGiven, "HEARTH_CONFORMANCE is not set")
 )
 struct FirestoreRuleVectorTests {
-  /// The recorded quirks that this project does not follow. The keys are the starts of their ids; the values are the
-  /// reasons.
+  /// The verdicts of the emulator that the files mark as quirks and that this project does not follow. The keys are
+  /// the starts of the ids of their cases; the values are the reasons.
   private static let knownDifferences = [
     "lookups.create.6376d7af": "get() of a missing document is null, as in later emulators",
     "lookups.list.6376d7af": "get() of a missing document is null, as in later emulators",
@@ -24,7 +25,7 @@ struct FirestoreRuleVectorTests {
     "time.value-string.b60ced34": "leap seconds do not exist in timestamps",
   ]
 
-  /// The cases that are not quirks but have another verdict than recorded.
+  /// The cases that the files do not mark as quirks, but in which this project gives another verdict than the emulator.
   private static let otherVerdicts = [
     "maps.order.71f656a8": "stored maps are ordered by key, whatever order the client wrote"
   ]

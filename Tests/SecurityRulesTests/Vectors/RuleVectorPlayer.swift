@@ -1,4 +1,5 @@
-// Plays requests of vectors over documents in memory: decides each with the rules, and applies the allowed writes.
+// Plays the requests of a vector (a recorded case with its expected result) over documents in memory: decides each
+// request by the rules, and applies the allowed writes.
 
 import FirestoreModel
 import JSON

@@ -1,4 +1,5 @@
-// Reads the vectors of Firestore rules from the folder that HEARTH_CONFORMANCE names. Its README describes the format.
+// Reads the vectors of Firestore rules, which are cases with their recorded results, from the folder that the environment
+// variable HEARTH_CONFORMANCE names. Its README describes the format.
 
 import Foundation
 import JSON

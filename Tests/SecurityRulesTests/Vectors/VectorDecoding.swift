@@ -1,4 +1,4 @@
-// Decodes the proto3 JSON of the vectors' documents, writes and queries to the model.
+// Decodes documents, writes and queries in the vectors (recorded cases), which are proto3 JSON, to the model.
 
 import FirestoreModel
 import Foundation
