@@ -8,7 +8,7 @@ import Testing
 struct SystemMemoryTests {
   private func limit(_ files: [String: String]) -> Int? { SystemMemory.controlGroupLimit { files[$0] } }
 
-  @Test("The lowest limit of a process's group and its ancestors applies in version 2")
+  @Test("In version 2 of control groups, the lowest limit of a process's group and its ancestors applies")
   func nested() {
     var files = [
       "/proc/self/cgroup": "0::/system.slice/hearth.service\n",
@@ -30,7 +30,7 @@ struct SystemMemoryTests {
     #expect(limit(["/sys/fs/cgroup/memory.max": "4096\n"]) == 4096)
   }
 
-  @Test("In version 1 the limit comes from the hierarchy of the memory controller")
+  @Test("In version 1 of control groups, the limit comes from the hierarchy of the memory controller")
   func versionOne() {
     let files = [
       "/proc/self/cgroup": "12:cpu,cpuacct:/a\n4:memory:/user.slice/a:b\n",

@@ -1,5 +1,5 @@
-// The canned server: an HTTP server that sends responses of the test, for responses that a Hearth server
-// never sends.
+// The canned server: an HTTP server that sends responses that the test defines, because a Hearth server never sends
+// them.
 
 import Foundation
 import Locking

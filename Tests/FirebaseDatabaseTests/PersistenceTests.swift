@@ -103,7 +103,7 @@ struct PersistenceTests {
     let window = #"{"b":{"rank":1},"c":{"rank":2}}"#
     _ = try await top(first).recordValues().first { $0 == window }
     _ = try await first.ref.child("room").recordValues().first { $0 == #"{"x":true,"y":[1,2,3]}"# }
-    // The window moves: "c" leaves it and "e" enters it.
+    // The result of the filtered query changes: "c" leaves the result and "e" enters it.
     let slid = top(first).recordValues()
     _ = try await other.ref.child("list/e").setValue(["rank": 0])
     _ = try await slid.first { $0 == #"{"b":{"rank":1},"e":{"rank":0}}"# }

@@ -36,7 +36,9 @@ struct SyncTreeTests {
     #expect(actions().isEmpty)
   }
 
-  @Test("a new complete listen stops the listens below it; on its removal they start before it stops")
+  @Test(
+    "a new complete listen stops the listens below it; when it is removed, these listens start before it stops"
+  )
   func shadowing() {
     _ = tree.add(observer(1), at: "a/b", query: .default)
     _ = tree.add(observer(2), at: "a/c", query: firstTwo)
@@ -107,7 +109,9 @@ struct SyncTreeTests {
     #expect(tree.acknowledgeWrite(1, isRevert: true).isEmpty)
   }
 
-  @Test("the input of a transaction contains writes that observers do not see, except excluded writes")
+  @Test(
+    "the input of a transaction contains writes that observers do not see, except writes that the caller excludes"
+  )
   func transactionInput() {
     _ = tree.add(observer(1), at: "a", query: .default)
     _ = tree.applyServerOverwrite(at: "a", .leaf(.int(1)))

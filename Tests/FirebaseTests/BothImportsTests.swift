@@ -1,4 +1,5 @@
-// Tests importing both the umbrella module and a product: names that both export are not ambiguous.
+// Tests importing both the umbrella module `Firebase`, which exports several products, and one product: names that both
+// export are not ambiguous.
 
 import Firebase
 import FirebaseFirestore

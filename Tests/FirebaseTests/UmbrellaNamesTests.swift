@@ -1,4 +1,4 @@
-// Tests that the umbrella module exports every public name of the two databases. Each line of its sources has
+// Tests that the umbrella module `Firebase` exports every public name of the two databases. Each line of its sources has
 // one export.
 
 import Foundation

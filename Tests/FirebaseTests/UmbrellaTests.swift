@@ -1,5 +1,5 @@
-// Tests the umbrella module: the names that `import Firebase` provides. This file imports no product, so
-// compiling it is most of the test.
+// Tests the umbrella module `Firebase`, which exports several products: the names that `import Firebase` provides. This
+// file imports no product, so compiling it is most of the test.
 
 import Firebase
 import Foundation

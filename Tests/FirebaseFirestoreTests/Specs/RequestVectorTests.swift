@@ -131,7 +131,7 @@ import Testing
     return nil
   }
 
-  /// Parses the data of a vector with its sentinels.
+  /// Parses the data of a vector with its sentinels, such as a deletion or a server timestamp.
   private func data(_ json: Any?) throws -> JSON {
     let parsed = try JSONSerialization.jsonObject(with: Data((json as? String ?? "{}").utf8))
     guard let fields = value(parsed) as? JSON else { throw Skip.noSuchCall }

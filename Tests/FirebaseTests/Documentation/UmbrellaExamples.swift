@@ -1,4 +1,4 @@
-// Compiles the example of Firebase's documentation. DocumentationTests checks that the DocC catalogue
+// Compiles the example in the documentation of the module `Firebase`. DocumentationTests checks that the DocC catalogue
 // contains the same code.
 
 import Firebase

@@ -83,7 +83,9 @@ struct IndexEncodingTests {
     }
   }
 
-  @Test("Text over 1,500 bytes is truncated, keeps its order and makes the key inexact")
+  @Test(
+    "Text over 1,500 bytes is truncated in a key and keeps its order, and the encoder marks the key as inexact"
+  )
   func truncatesText() {
     let long = String(repeating: "x", count: 1500)
     #expect(IndexKeyEncoder.encode(.string(long + "a")) == IndexKeyEncoder.encode(.string(long + "b")))
@@ -160,7 +162,9 @@ struct IndexEncodingTests {
     #expect(IndexKeyEncoder.encode(1.0) == one)
   }
 
-  @Test("Bounds enclose exactly the values of a kind, and ranges of numbers exclude NaN")
+  @Test(
+    "The bounds of a type enclose the keys of all its values, and the range for comparisons of numbers excludes NaN"
+  )
   func bounds() {
     var source = RandomValues(seed: 7)
     for _ in 0..<3000 {

@@ -32,7 +32,9 @@ struct TruncatedEncodingTests {
     return (ties, wrong)
   }
 
-  @Test("The first 1,500 bytes of keys sort as values do; different values tie only if keys are longer")
+  @Test(
+    "The first 1,500 bytes of keys sort as values do; they are equal for different values only in longer keys"
+  )
   func prefixes() {
     let keys = Self.values.map { Array(IndexKeyEncoder.encode($0).prefix(Limits.indexedValueBytes)) }
     let (ties, wrong) = Self.compare(Self.values, keys) { $0.count == Limits.indexedValueBytes }
@@ -47,7 +49,7 @@ struct TruncatedEncodingTests {
     #expect(ties > 30 && wrong == 0, "\(ties) ties, \(wrong) wrong")
   }
 
-  @Test("Beyond 1,500 bytes, a key of an array does not sort as the array does")
+  @Test("The bytes of an array's key beyond the first 1,500 may not sort as the array does")
   func bytesAfterTruncation() {
     let text = String(repeating: "x", count: 1_500)
     let smaller = Value.array([.string(text + "a"), 2])

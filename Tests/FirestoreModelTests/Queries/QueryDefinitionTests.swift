@@ -101,7 +101,9 @@ struct QueryDefinitionTests {
     #expect(found.map(\.0.id) == ["b3", "b0", "b1"])
   }
 
-  @Test("A field in the implicit order of an `or` must be present in the results of every branch")
+  @Test(
+    "If one branch of an `or` has an inequality, the results of every branch must have the field of the inequality"
+  )
   func implicitOrderExcludes() throws {
     let query = try NormalizedQuery(
       Self.query(

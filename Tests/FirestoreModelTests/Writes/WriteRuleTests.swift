@@ -20,7 +20,9 @@ struct WriteRuleTests {
     failure { () throws(FirestoreError) in try write.validate(in: database) }?.message
   }
 
-  @Test("An update replaces without a mask, merges with a mask, and only creates with an empty mask")
+  @Test(
+    "An update without a mask replaces the document, a mask limits it to fields, and an empty mask changes no field"
+  )
   func updates() throws {
     let name = try Self.name()
     let replace = Write(.update(name, fields: ["a": 1]))
@@ -214,7 +216,7 @@ struct WriteRuleTests {
     #expect(spent(Write(.update(name, fields: [:]), mask: [], transforms: [append]), on: nil) == [0, 0, 2])
   }
 
-  @Test("Only the fields that a write names decide whether it changed a document")
+  @Test("Comparing only the fields that a write names finds whether the write changed the document")
   func changes() throws {
     var random = SystemRandomNumberGenerator()
     let name = try Self.name()

@@ -70,7 +70,7 @@ struct AddressLimitTests {
     #expect(emulator.count == 0)
   }
 
-  @Test("Attempts in progress use the allowance, and a refund restores one attempt")
+  @Test("Attempts in progress use the allowance, and the refund of a successful attempt restores one attempt")
   func refund() throws {
     let limiter = AddressLimiter(isEnabled: true)
     let client = try address("203.0.113.7")

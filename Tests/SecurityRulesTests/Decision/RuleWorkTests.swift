@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test("many values that do not equal themselves do not slow a search down")
+  @Test("many values that do not equal themselves, such as NaN, do not slow a search down")
   func unequalValues() throws {
     let fields: MapValue = [
       "ones": .array(Array(repeating: .double(1), count: 10_000)),
