@@ -11,7 +11,7 @@ private struct Victim {
   static let name = "firestore/projects/p/databases/(default)"
   private let scratch: ScratchDirectory
   let original: String
-  /// The path of a copy that was made after the first 40 rows. All of these rows are in the first log.
+  /// The path of a copy that was made after the first 40 rows were written. All of these rows are in the first log.
   let beginning: String
   /// The acknowledged keys, in order. Each key has its own record in the log.
   private(set) var keys: [Key] = []
@@ -33,8 +33,8 @@ private struct Victim {
       keys.append(key)
       values.append(value)
       if keys.count == 40 { try FileManager.default.copyItem(atPath: live, toPath: beginning) }
-      // RocksDB writes two full memtables to a table in the background, and then removes their logs. This waits
-      // until that has happened, so that the directory no longer changes.
+      // RocksDB writes two full memtables to a table in the background, and then removes their logs. The
+      // loop waits for the end of this work, so that the directory no longer changes.
       let deadline = ContinuousClock.now + .seconds(60)
       while try Victim.logs(live).count > 2, ContinuousClock.now < deadline {
         try await Task.sleep(for: .milliseconds(5))
@@ -46,7 +46,7 @@ private struct Victim {
     try await store.close()
   }
 
-  /// Whether some rows are in tables, and the rest in so many logs, the last of which has several records.
+  /// Whether some rows are in tables, all other rows are in `count` logs, and the last of these logs has several records.
   private static func isSettled(_ path: String, logs count: Int) throws -> Bool {
     let names = try FileManager.default.contentsOfDirectory(atPath: path)
     let logs = try Victim.logs(path)

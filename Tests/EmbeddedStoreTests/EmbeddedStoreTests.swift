@@ -134,7 +134,7 @@ struct EmbeddedStoreTests {
         let rows = try await same.read(at: version) { view in
           count.withLock { $0 += 1 }
           var rows = 0
-          // These are few enough rows for a scan on the caller's thread.
+          // The range has few enough rows for a scan on the caller's thread.
           try view.scan(KeyRange(start: [3, 20], end: [3, 60]), reverse: false) { key, value, _ in
             rows += value[0] == round && value[1] == key[1] ? 1 : 0
             return true

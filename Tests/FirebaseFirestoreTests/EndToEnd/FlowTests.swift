@@ -152,7 +152,8 @@ private func outcome(
       put(client.document("w/1"), ["n": 1])
       let done = Recorder<Bool>()
       client.waitForPendingWrites { done.add($0 == nil) }
-      // This read of the cache has completed, and the wait has not. So the wait does not end while offline.
+      // The client handles this read after waitForPendingWrites. If waitForPendingWrites ended while offline, it would
+      // complete before the read.
       _ = try await deadline { try await client.document("w/1").getDocument(source: .cache) }
       #expect(done.all.isEmpty)
       try await deadline { try await client.enableNetwork() }

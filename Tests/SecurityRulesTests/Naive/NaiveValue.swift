@@ -51,7 +51,7 @@ indirect enum NaiveValue {
   typealias RuleTypeName = String
 
   /// The three equalities: of the operator `==`, of the items of a list (`strict`), and of the members of a set or the
-  /// values in a difference of maps (`byValue`). They differ in NaN, in zeros of different sign, and in whether an
+  /// values in a difference of maps (`byValue`). The equalities differ in NaN, in zeros of different sign, and in whether an
   /// integer equals a float.
   enum Strength { case operands, strict, byValue }
 
