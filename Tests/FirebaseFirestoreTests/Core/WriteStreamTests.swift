@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test("a transient error rejects no batch, and all are sent again after the back-off")
+  @Test("a transient error rejects no batch, and all batches are sent again after the back-off")
   func transientError() {
     // These gRPC codes are transient. ABORTED (10) means contention and is retried.
     for code in [1, 2, 4, 8, 10, 13, 14, 16] as [Int32] {

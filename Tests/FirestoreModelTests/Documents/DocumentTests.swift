@@ -40,7 +40,7 @@ struct DocumentTests {
   }
 
   @Test(
-    "A masked update sets the fields that it contains, deletes the others in the mask and keeps all other fields"
+    "A masked update sets the fields that it contains, deletes other fields in the mask and keeps fields outside the mask"
   )
   func merge() {
     let old: MapValue = ["a": ["x": 1, "y": 2], "b": 3]

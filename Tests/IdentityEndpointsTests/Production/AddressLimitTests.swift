@@ -113,7 +113,7 @@ struct AddressLimitTests {
       }
       let ada: JSONObject = ["email": .string("ada@example.com"), "password": .string("opensesame")]
       #expect(try await post("signUp", ada, from: "203.0.113.7") == nil)
-      // Successes do not use the allowance.
+      // Successful sign-ins do not use the allowance.
       #expect(try await signIn("ada@example.com", "opensesame", from: "203.0.113.7") == nil)
       #expect(
         try await signIn("no@example.com", "opensesame", from: "203.0.113.7") == "INVALID_LOGIN_CREDENTIALS")

@@ -1,4 +1,4 @@
-// Tests of the linter: each finding at its position, and none about sound rules.
+// Tests of the linter: it reports each mistake at its position, and reports nothing about sound rules.
 
 import SecurityRules
 import Testing
