@@ -1,4 +1,5 @@
-// Tests of the command `hearth rules` as a process, against files and running servers.
+// Tests of the command `hearth rules` as a process, against files and running servers. A canary is a second rules file of
+// a database: the server evaluates it for each request and logs different verdicts, but does not enforce it.
 
 import Foundation
 import Testing

@@ -151,7 +151,7 @@ struct ServeCommandTests {
       "\(process.errors)")
   }
 
-  @Test("HEARTH_* variables configure the server")
+  @Test("Environment variables whose names begin with HEARTH_ configure the server")
   func variables() async throws {
     let process = try HearthProcess(
       ["serve"],

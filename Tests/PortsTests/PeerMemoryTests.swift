@@ -172,8 +172,8 @@ struct PeerMemoryTests {
   )
   func grpcStreams() async throws {
     var limits = limits()
-    // Results may fill three quarters of the budget: the unread page, and the largest page of the client that
-    // reads.
+    // Results may fill three quarters of the budget. This must suffice for the unread page and for the largest page of
+    // the client that reads.
     limits.memory = MemoryBudget(limit: 2 * Self.limit, minimumAge: .hours(1))
     try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { [limits] server in
       let text = Proto.Value.text(String(repeating: "x", count: 900_000))

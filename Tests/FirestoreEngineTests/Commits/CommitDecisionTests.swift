@@ -110,7 +110,9 @@ import Testing
     #expect(parts.all == [0, 1])
   }
 
-  @Test("a commit is denied if all plans for its decision together exceed the cost limit of one commit")
+  @Test(
+    "each part of a decision plans the commit again; if all plans exceed the cost limit, the commit is denied"
+  )
   func cost() async throws {
     let parts = Collected<Int>()
     let fixture = try EngineFixture(policy: Self.policy(parts) { _ in }, maximumCommitCost: 10_000)

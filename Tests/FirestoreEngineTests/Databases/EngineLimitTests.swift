@@ -166,7 +166,8 @@ struct EngineLimitTests {
     try add(maximum + 1...maximum + 1)
     let rejection = FirestoreError.resourceExhausted("A stream may have \(maximum) targets.")
     try await eventually("one more target is rejected") { client.rejections == [rejection] }
-    // A change notifies only the matching one of many targets. Removing a target allows another one to be added.
+    // Only one of the many targets matches the change, so only that target is notified. After the removal of one target,
+    // another target can be added.
     let seen = client.changes
     try await fixture.set("c/d7", ["n": 1])
     try await eventually("the change arrives") { client.changes == seen + 1 }

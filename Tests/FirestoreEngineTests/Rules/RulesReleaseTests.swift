@@ -106,7 +106,7 @@ import Testing
     try await store.close()
   }
 
-  @Test("the stored form of a release does not change")
+  @Test("the bytes of a stored release are the same in every version of the engine")
   func storedForm() throws {
     let release = RulesRelease(source: "é", rulesetID: "r1", at: 258)
     #expect(release.encoded == [2, 0, 0, 0, 0, 0, 0, 1, 2, 2, 0x72, 0x31, 0xC3, 0xA9])

@@ -1,4 +1,4 @@
-// Random documents and queries from a seed, over few fields and values, so that filters often match.
+// Generates random documents and queries from a seed. They have few fields and values, so that filters often match.
 
 import FirestoreModel
 import RandomModels

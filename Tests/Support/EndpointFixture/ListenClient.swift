@@ -1,6 +1,6 @@
 // A listen client runs a Listen stream and keeps the same state as a client SDK: the documents of each
-// target. They change only at consistent snapshots. The client throws if the server's messages violate the
-// protocol's order.
+// target. The documents change only at consistent snapshots. The client throws if the server's messages are not in an
+// order that the protocol permits.
 
 import FirestoreProtobuf
 import Foundation
