@@ -43,8 +43,8 @@ struct OutboundQueueTests {
   func replay(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed))
     var queue = OutboundQueue()
-    // `states` has all states of the data behind each tag. `client` has the client's state and its index
-    // among them.
+    // A tag identifies a filtered listen; 0 stands for all default listens. `states` has, for each tag, all states of the
+    // data of its listens. `client` has the client's state, and the index of this state in `states`.
     var states: [Int64: [Node]] = [0: [.empty], 1: [.empty], 2: [.empty]]
     var client: [Int64: (node: Node, index: Int)] = [:]
     for tag in states.keys { client[tag] = (.empty, 0) }

@@ -1,4 +1,5 @@
-// Tests the settings of a database over REST: rules, rulesets, write size limits and function triggers.
+// Tests the settings of a database over REST: rules, rulesets, write size limits and function triggers. The label `stable`
+// marks the ruleset in force. The label `canary` marks a ruleset that the server only compares with the one in force.
 
 import Access
 import JSON

@@ -1,5 +1,5 @@
 // Tests writes that rules take long to decide. These decisions are made in the background, and have the same result
-// as a decision at the execution of the write.
+// as a decision at the execution of the write. A batch is the group of operations that one commit executes.
 
 import Access
 import Foundation

@@ -1,7 +1,7 @@
-// Tests that readers see a large subtree replaced or removed atomically, even if the server crashes
-// meanwhile, and that no garbage rows remain. A large value is staged as a generation: rows that stay
-// invisible until one commit installs them. Replaced rows become a pending delete, which the cleaner clears
-// in the background.
+// Tests that readers see a large subtree replaced or removed atomically, even if the server crashes during the
+// replacement. No garbage rows (rows of replaced or unfinished values) may remain. A large value is staged as a
+// generation: rows that stay invisible until one commit installs them. Replaced rows become a pending delete, which the
+// cleaner clears in the background.
 
 import Access
 import Locking

@@ -1,5 +1,5 @@
 // Tests imports with several commits in flight. After a failed sync nothing of the import is visible. After a
-// crash the import is complete or absent, and no garbage rows remain.
+// crash the import is complete or absent, and no garbage rows (rows of an unfinished import) remain.
 
 import Access
 import EmbeddedStore

@@ -62,7 +62,7 @@ struct PriorityPushTests {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy()).database("demo")
     _ = try await database.set("l", to: held.with(priority: nil), as: .administrator)
     let client = Client(database)
-    // The iOS client's compound hash does not cover the list's priority.
+    // The iOS client's compound hash, which has a hash for each range of the list, does not cover the list's priority.
     let compound = CompoundHash(of: held.with(priority: nil))
     await client.call { $0.listen("l", hash: held.hash, compoundHash: compound, request: $1) }
     #expect(await client.drain() == ["d l {-Na:{t:1},-Nb:{t:2}}", "1 ok"])

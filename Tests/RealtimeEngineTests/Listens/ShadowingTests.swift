@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Default listens at nested locations", .timeLimit(.minutes(5)))
 struct ShadowingTests {
-  /// A fan-out stage without an engine, and its connections.
+  /// The stage of the engine that delivers pushes to listens (fan-out), without the other stages, and its connections.
   private struct Stage {
     let fanOut = FanOut()
     private(set) var connections: [ConnectionState] = []

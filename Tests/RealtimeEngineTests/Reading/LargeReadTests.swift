@@ -211,7 +211,7 @@ struct LargeReadTests {
     #expect(try await isDeferred(listen(.key, 50, "other", tag: 1)))
     #expect(try await !isDeferred(listen(.key, 50, "", tag: 1)))
     #expect(try await !isDeferred(listen(.key, 3, "other", tag: 2)))
-    // The same rule applies to an order that the fan-out stage already maintains.
+    // The same rule applies to a sort order that the fan-out stage, which delivers pushes, already maintains.
     #expect(try await !isDeferred(listen(.priority, 3, "", tag: 3)))
     #expect(try await isDeferred(listen(.priority, 50, "other", tag: 4)))
     #expect(try await !isDeferred(listen(.priority, 3, "other", tag: 4)))

@@ -1,5 +1,6 @@
-// Tests that the operation queue keeps each connection's order, and shares batches fairly between resumed and new
-// operations.
+// Tests that the operation queue keeps each connection's order. A batch, a group of operations that share a commit, may
+// defer an operation until background work is done. The queue divides later batches fairly between these resumed
+// operations and new operations.
 
 import Access
 import RandomModels

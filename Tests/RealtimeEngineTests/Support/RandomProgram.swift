@@ -1,5 +1,5 @@
 // Runs random programs of several sessions on the engine and on a model: a naive tree in memory, and the
-// onDisconnect operations of each session. Both must agree after every step.
+// onDisconnect operations of each session. The engine and the model must agree after every step.
 
 import Access
 import OrderedStore
