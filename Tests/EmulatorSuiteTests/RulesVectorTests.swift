@@ -1,5 +1,6 @@
-// Sends the requests of the shared test vectors of Firestore rules to a complete server, over REST and gRPC. The tests
-// compare verdicts, statuses and stored documents with those that were recorded from Google's emulator.
+// Sends the requests of the shared test vectors of Firestore rules (JSON files with rules, requests and recorded results)
+// to a complete server, over REST and gRPC. The tests compare verdicts, statuses and stored documents with those that were
+// recorded from Google's emulator.
 
 import Foundation
 import JSON

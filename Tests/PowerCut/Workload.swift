@@ -129,8 +129,8 @@ struct Workload {
   }
 }
 
-/// The simulated disk of this process. It reports the kind of the last injected fault, and `none` without a
-/// shim.
+/// The simulated disk of this process, which is the shim (shim.c). `fault` is the kind of the last injected fault; `none` if
+/// the process runs without the shim.
 enum Shim {
   enum Fault: Int32 {
     case none = 0

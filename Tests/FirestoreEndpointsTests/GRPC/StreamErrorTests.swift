@@ -145,8 +145,8 @@ struct StreamErrorTests {
     limits.http2.maximumStreamErrors = 300
     try await withConnection(limits) { _, client in
       let fields = FrameConnection.callFields("Echo", [("connection", "close")])
-      // 250 stream errors are below this test's limit of 300. The connection must not end, although the default limit of
-      // NIOHTTP2 on stream errors (it names them glitches) is lower.
+      // 250 stream errors are below this test's limit of 300. The connection must not end, although NIOHTTP2's default
+      // limit on such errors, `maximumConnectionGlitches`, is lower.
       for index in 0..<250 { try await client.request(1 + 2 * index, fields) }
       try await client.request(501, FrameConnection.callFields("Echo"), [1])
       #expect(try await client.status(of: 501) == 0)

@@ -98,7 +98,7 @@ private struct RecordingPolicy: AccessPolicy {
     }
   }
 
-  /// State of a plan after it finished or was rejected.
+  /// The state of a plan (the row changes that a commit would make) after planning finished or rejected the commit.
   private struct PlanOutcome: Sendable {
     var changes: Int
     var entries: Int

@@ -1,4 +1,5 @@
-// Tests of concurrent changes of rules: the last change in the log is in force, and an acknowledged change is in force.
+// Tests of concurrent changes of rules: the last change in the log is in force, and an acknowledged change is in force. A
+// release puts rules in force for a database; its deletion takes them out of force.
 
 import Access
 import AccessFixture

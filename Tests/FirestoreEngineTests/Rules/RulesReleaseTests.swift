@@ -1,4 +1,5 @@
-// Tests of stored rules: they survive a restart and cover databases that are opened later. Damaged rules deny every user.
+// Tests of stored rules. A release, the record that puts rules in force, survives a restart and also covers databases that
+// are opened later. Damaged rules deny every user.
 
 import Access
 import AccessFixture

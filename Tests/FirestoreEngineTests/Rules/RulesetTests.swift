@@ -1,4 +1,5 @@
-// Tests of stored rulesets: releases, their history, copies in each database, and the maximum number.
+// Tests of stored rulesets (rules files with an id): the releases that put a ruleset in force, the history of releases, the
+// copies of rulesets in each database, and the maximum number of rulesets.
 
 import Access
 import AccessFixture

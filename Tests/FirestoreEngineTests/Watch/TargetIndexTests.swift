@@ -1,4 +1,5 @@
-// The matching of writes with many listeners' queries: the number of evaluated queries, and completeness.
+// Tests of the target index, which finds the listeners' queries that a write may match: it finds every affected query, and
+// few others.
 
 import FirestoreModel
 import OrderedStore

@@ -319,9 +319,10 @@ struct RandomProgram {
     try await checkReads(1)
   }
 
-  /// Returns a session's value of a listen. The server may have to read the complete location to update a
-  /// window (docs/decisions/0015). Until then the window may lack children and show later ones instead. The
-  /// test waits for the expected value. Meanwhile every child of the window must exist in the model.
+  /// Returns a session's value of a listen. The server may have to read the complete location to update a window, the
+  /// children that a query selects (docs/decisions/0015). Until this read is complete, the window may lack children and show
+  /// children that follow them instead. The test waits for the expected value. While it waits, every child of the window
+  /// must exist in the model.
   private mutating func awaitValue(of name: ListenName, in index: Int, expecting expected: Node) async throws
     -> Node
   {
