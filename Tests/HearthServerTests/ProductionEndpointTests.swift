@@ -208,8 +208,8 @@ struct ProductionEndpointTests {
     response.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
   }
 
-  /// The errors of checks that run after an operation has accepted the members of the body. They show that requests reach
-  /// the stored accounts and codes.
+  /// The errors of checks that run after an operation has accepted the members of the body. Such an error shows that a
+  /// request reached the stored accounts and codes.
   private static let reachedErrors: Set<String> = [
     "INVALID_LOGIN_CREDENTIALS", "EMAIL_EXISTS", "INVALID_OOB_CODE", "INVALID_SESSION_INFO",
     "INVALID_TEMPORARY_PROOF", "INVALID_MFA_PENDING_CREDENTIAL", "INVALID_CUSTOM_TOKEN",

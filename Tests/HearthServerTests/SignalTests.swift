@@ -76,8 +76,8 @@ struct SignalTests {
     let process = try start()
     try await process.wait(for: "ready\n")
     // The client sends a complete request and the first half of another. A stopping server waits for the
-    // second half until its grace period ends. Both arrive together, so the server has received the first
-    // half when it answers the complete request.
+    // second half until its grace period ends. The complete request and the first half arrive together, so the server has
+    // received the first half when it answers the complete request.
     let port = try process.port(of: "Realtime Database")
     let connection = try await PlainRequest.connect(port)
     try await connection.channel.writeAndFlush(

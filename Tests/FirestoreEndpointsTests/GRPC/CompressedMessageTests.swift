@@ -243,7 +243,7 @@ struct CompressedMessageTests {
   }
 
   @Test(
-    "Without a named encoding a compressed message is INTERNAL; an unknown encoding is UNIMPLEMENTED, with the known ones"
+    "A compressed message whose call names no encoding is INTERNAL; a call with an unknown encoding is UNIMPLEMENTED"
   )
   func encodings() async throws {
     try await withEcho { client in

@@ -42,7 +42,7 @@ struct UnreadResponseTests {
   }
 
   @Test(
-    "While a client keeps its window closed, the server holds a bounded number of responses; later all arrive"
+    "While a client keeps its window closed, the server holds few responses; when it opens, all responses arrive"
   )
   func boundedQueue() async throws {
     var limits = PortLimits()
@@ -89,7 +89,7 @@ struct UnreadResponseTests {
     }
   }
 
-  @Test("A connection with unread responses is closed after a timeout, with its waiting calls")
+  @Test("A connection with unread responses is closed after a timeout, which also ends its waiting calls")
   func timeout() async throws {
     var limits = PortLimits()
     limits.http2.maximumQueuedResponseBytes = 2 << 20

@@ -78,7 +78,7 @@ private struct RecordingPolicy: AccessPolicy {
     #expect(try await fixture.get("c/d")?["f1"] == 29)
   }
 
-  @Test("documents that a commit only verifies add to its cost")
+  @Test("documents that a commit only verifies add to the commit's cost")
   func documents() async throws {
     let fixture = try EngineFixture(maximumCommitCost: 1 << 20)
     let bytes = Value.bytes([UInt8](repeating: 1, count: 50_000))

@@ -205,7 +205,7 @@ import Testing
   }
 
   @Test(
-    "all parts of a decision see the same time and server timestamps; a decision that starts again gets new ones"
+    "all parts of a decision see the same time and server timestamps; a decision that starts again sees new times"
   )
   func time() async throws {
     let seen = Collected<Timestamp>()

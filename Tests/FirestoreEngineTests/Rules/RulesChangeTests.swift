@@ -85,7 +85,8 @@ import Testing
     try? await store.close()
   }
 
-  @Test("After concurrent releases and deletions, the last one in the log is in force, also after a restart")
+  @Test(
+    "After concurrent releases and deletions, the last change in the log is in force, also after a restart")
   func concurrentChanges() async throws {
     let directory = try TemporaryDirectory()
     var random = SeededGenerator(seed: 27)

@@ -79,7 +79,8 @@ import Testing
     await engine.shutDown()
   }
 
-  @Test("the ruleset in force cannot be deleted; others are deleted from all databases of their project")
+  @Test(
+    "the ruleset in force cannot be deleted; other rulesets are deleted from all databases of their project")
   func deletion() async throws {
     let store = try MemoryStore(StoreOptions())
     let engine = self.engine(store)
@@ -94,7 +95,7 @@ import Testing
     await engine.shutDown()
   }
 
-  @Test("a database whose release was deleted behaves like one without rules, also after a restart")
+  @Test("a database whose release was deleted behaves like a database without rules, also after a restart")
   func deletedRelease() async throws {
     let store = try MemoryStore(StoreOptions())
     let engine = self.engine(store)

@@ -1,4 +1,5 @@
-// Generates random documents and queries from a seed. They have few fields and values, so that filters often match.
+// Generates random documents and queries from a seed. Documents and queries have few different fields and values, so that
+// filters often match.
 
 import FirestoreModel
 import RandomModels

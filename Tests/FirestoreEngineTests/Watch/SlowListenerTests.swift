@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test(
-    "the buffer degrades from full changes to names to one reset marker, and never exceeds its budget",
+    "a buffer over its budget replaces changes by names, and names by one reset marker; it never exceeds its budget",
     arguments: [10, 16_384])
   func budget(size: Int) throws {
     let budget = WatchBufferLimits()

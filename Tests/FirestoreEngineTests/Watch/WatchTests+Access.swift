@@ -67,7 +67,7 @@ extension WatchTests {
     stream.close()
   }
 
-  @Test("if a permission is revoked while the policy evaluates it, the policy evaluates it again")
+  @Test("if a permission is revoked while the policy decides about the target, the policy decides again")
   func revokedDuringEvaluation() async throws {
     let gate = Guarded((evaluations: 0, isOpen: false))
     let fixture = try EngineFixture(

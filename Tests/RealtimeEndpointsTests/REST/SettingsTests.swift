@@ -45,7 +45,7 @@ struct SettingsTests {
       #expect(
         strict.body == #"{"rules":{"notes":{".indexOn":"due"},".read":"auth != null",".write":true}}"#)
       // A second engine on the same store has the rules, like a server after a restart. Other namespaces have
-      // none.
+      // no rules.
       let engine = RealtimeEngine(store: server.store, policy: OpenPolicy())
       #expect(try await engine.database("demo").rules()?.text == Self.text)
       #expect(try await engine.database("other").rules() == nil)

@@ -1,5 +1,5 @@
-// Tests windows (results of queries) in key order that are read from rows. They must equal windows of the
-// complete location, but read only the rows of their children.
+// Tests windows (results of queries) in key order that are read from rows. Such a window must equal the window of the
+// complete location, but the server must read only the rows of the window's children.
 
 import Access
 import OrderedStore

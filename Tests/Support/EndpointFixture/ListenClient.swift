@@ -31,7 +31,7 @@ final class ListenClient {
   private(set) var targets: [Int32: Target] = [:]
   private(set) var removed: [Int32: Google_Rpc_Status] = [:]
   private(set) var filters: [Google_Firestore_V1_ExistenceFilter] = []
-  /// The kinds of the received responses: `change`, `delete`, `remove`, `filter` or `reset`. Others are not recorded.
+  /// The kinds of the received responses: `change`, `delete`, `remove`, `filter` or `reset`. Other kinds are not recorded.
   private(set) var receivedKinds: [String] = []
   /// Whether the client records every received response in ``recorded``.
   var isRecording = false

@@ -81,7 +81,7 @@ import Testing
         from: [c], filter: .composite(.and, [filter("a", .lessThan, 9), filter("n", .greaterThan, 5)])),
       // Long values are truncated in index entries. Documents with equal truncated values must be sorted, too.
       StructuredQuery(from: [c], orderBy: [.init(FieldPath(field: "s"))]),
-      // An equality, and an inequality on another field. Each has its own index, so their intersection has no
+      // An equality, and an inequality on another field. Each filter has its own index, so their intersection has no
       // order.
       StructuredQuery(
         from: [c],

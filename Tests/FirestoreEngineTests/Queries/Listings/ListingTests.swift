@@ -278,7 +278,7 @@ import Testing
     #expect(empty.all.isEmpty)
   }
 
-  @Test("a missing document is NOT_FOUND, and a mask reduces an existing one")
+  @Test("reading a missing document is NOT_FOUND; with a mask, a read returns only some fields of a document")
   func getDocument() async throws {
     let name = try fixture.name("c/a")
     let missing = await failure { try await fixture.engine.getDocument(name, as: .administrator) }
