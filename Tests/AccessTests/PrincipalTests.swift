@@ -8,7 +8,7 @@ import Testing
 @testable import Access
 
 @Suite("Principals") struct PrincipalTests {
-  @Test("an administrator of one project is a caller without credentials in another")
+  @Test("an administrator of one project is a caller without credentials in another project")
   func projects() {
     let administrator = Principal(.service(.administrator), project: "a")
     #expect(administrator.acting(in: "a") == administrator)

@@ -60,7 +60,7 @@ struct ConfigurationTests {
   }
 
   @Test(
-    "The same port for both products is rejected, from any source; port 0 chooses a free port for each"
+    "The same port for Firestore and the Realtime Database is rejected; with port 0 each gets a free port"
   )
   func samePortTwice() throws {
     let file = #"{"emulators": {"database": {"port": 8080}}}"#

@@ -173,7 +173,8 @@ struct RulesCommandTests {
     #expect(!log.contains("of /a by") && !log.contains("of /c by"))
   }
 
-  @Test("`replay` decides the logged denials of both products again by a draft of the rules")
+  @Test(
+    "`replay` decides logged denials of Firestore and the Realtime Database again, by a draft of the rules")
   func replay() async throws {
     defer { try? FileManager.default.removeItem(at: directory) }
     try write(firestoreRules("false"), to: "closed.rules")

@@ -72,7 +72,8 @@ struct LongReadTests {
     }
   }
 
-  @Test("Short scans and point reads run once on the caller's thread; long ones run again on a reader thread")
+  @Test(
+    "Short scans and point reads run once on the caller's thread; long scans run again on a reader thread")
   func shortReadsStayOnTheThread() async throws {
     try await withRows { database, first in
       for version in [nil, first] as [Version?] {

@@ -378,7 +378,7 @@ struct PeerMemoryTests {
   }
 
   @Test(
-    "WebSockets whose incomplete messages exceed the limit are closed with code 1013 and a reason; others continue"
+    "If incomplete messages exceed the limit, some WebSockets are closed with code 1013 and a reason; others continue"
   )
   func socketMessages() async throws {
     let limits = limits()

@@ -106,7 +106,7 @@ struct LargePushTests {
     #expect(received.isEmpty)
   }
 
-  @Test("a socket receives large and small changes in the order of the writes, and its responses after them")
+  @Test("a socket receives large and small changes in the order of the writes, and then its responses")
   func socket() async throws {
     var limits = RealtimeEndpointLimits()
     limits.loopEncodingBytes = Self.large / 2

@@ -38,7 +38,7 @@ struct OutboundQueueTests {
   }
 
   @Test(
-    "Dequeued pushes give only states that the database had, in order, and the latest one at the end",
+    "Dequeued pushes give only states that the database had, in order, and the latest state at the end",
     arguments: 0..<300)
   func replay(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed))

@@ -79,7 +79,7 @@ import Testing
     return (reply.json.array ?? []).map { "\($0["document"])" }.joined(separator: "\n")
   }
 
-  @Test("over REST, no attack succeeds, shows a protected document or changes one")
+  @Test("over REST, no attack succeeds, and none shows or changes a protected document")
   func rest() async throws {
     try await withServer { port, time in
       let before = try await state(port)

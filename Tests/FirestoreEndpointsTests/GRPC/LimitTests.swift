@@ -234,7 +234,9 @@ struct LimitTests {
     },
   ]
 
-  @Test("A request at the limit passes; one above it is rejected and writes nothing", arguments: cases)
+  @Test(
+    "A request at the limit passes; a request above the limit is rejected and writes nothing",
+    arguments: cases)
   func bounds(limit: LimitCase) async throws {
     try await FirestoreTestServer.with { client in
       let aboveLimit = try limit.commit(1)

@@ -1,5 +1,5 @@
 // Tests names that Swift's `String` compares as equal and Firestore does not: "é" as one scalar and as two.
-// Both forms must coexist in every request and response, so these tests build and read the bytes.
+// The two forms of "é" must coexist in every request and response, so these tests build and read the bytes.
 
 import FirestoreModel
 import FirestoreWire

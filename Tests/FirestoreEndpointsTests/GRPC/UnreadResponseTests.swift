@@ -42,7 +42,7 @@ struct UnreadResponseTests {
   }
 
   @Test(
-    "While a client keeps its window closed, the server holds few responses; when it opens, all responses arrive"
+    "While a client's window is closed, the server holds few responses; when the window opens, all responses arrive"
   )
   func boundedQueue() async throws {
     var limits = PortLimits()

@@ -134,7 +134,7 @@ struct OpenListenAccessTests {
     }
   }
 
-  @Test("A response shows the result of an increment only to those who may read it")
+  @Test("A response shows the result of an increment only to clients that may read the result")
   func increments() async throws {
     let policy = TestTreePolicy { principal, operation, _ in operation.changesData || principal.user != nil }
     try await RealtimeTestServer.run(policy: policy, authentication: .verifying(ExpiringTokens(now: { 0 }))) {

@@ -203,7 +203,7 @@ struct LargeDecisionTests {
   }
 
   @Test(
-    "A batch discards a background decision if checking that it still holds takes too long",
+    "A batch discards a background decision if checking that the decision still holds takes too long",
     arguments: [0, 2_000_000])
   func check(steps: Int) async throws {
     let policy = try policy(#"{"a":{".write":"root.child('n').val() == null"}}"#)

@@ -96,7 +96,9 @@ struct OpenListenTests {
     await database.shutdown()
   }
 
-  @Test("If the policy has read the time, it decides a listen again before each push")
+  @Test(
+    "If a decision about a listen has read the time, the policy decides about the listen again before each push"
+  )
   func time() async throws {
     let clock = clock
     let policy = ClosurePolicy { _, operation, view in

@@ -182,7 +182,7 @@ struct GenerationTests {
     #expect(try await database.get("/", as: .nobody) == ["docs": "gone", "other": 1])
   }
 
-  @Test("Server values inside a large write are resolved when it commits")
+  @Test("Server values inside a large write are resolved when the write commits")
   func deferred() async throws {
     let database = try await open(MemoryStore(), .tiny)
     _ = try await database.set("big/n", to: 40, as: .nobody)
@@ -240,7 +240,7 @@ struct GenerationTests {
   }
 
   @Test(
-    "After a crash during a large write, the value is the old or the new one, and no garbage remains",
+    "After a crash during a large write, the old or the new value is stored, and no garbage rows remain",
     arguments: 0..<12)
   func crash(seed: Int) async throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")

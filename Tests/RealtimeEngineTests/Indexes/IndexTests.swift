@@ -187,7 +187,7 @@ struct IndexTests {
   }
 
   @Test(
-    "After random writes, imports and rule changes the index rows equal those computed from the model",
+    "After random writes, imports and rule changes the index rows equal the rows computed from the model",
     arguments: 0..<12)
   func property(seed: Int) async throws {
     let store = try MemoryStore()

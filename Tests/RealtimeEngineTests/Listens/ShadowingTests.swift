@@ -142,7 +142,7 @@ struct ShadowingTests {
   }
 
   @Test(
-    "Starting and ending a listen above 10,000 listens visits none of them; a write visits only affected listens"
+    "Starting and ending a listen above 10,000 listens visits none of these; a write visits only affected listens"
   )
   func startAndStopCost() {
     let stage = Stage(1)

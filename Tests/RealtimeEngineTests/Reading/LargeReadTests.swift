@@ -218,7 +218,7 @@ struct LargeReadTests {
   }
 
   @Test(
-    "The hash of a large filtered value is compared only if it is cached or a background read has computed it"
+    "The hash of a large filtered value is compared only if the hash is cached or a background read has computed it"
   )
   func comparedInBackground() {
     let text = String(repeating: "x", count: 8_000)

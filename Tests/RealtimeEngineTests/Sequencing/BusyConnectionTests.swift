@@ -37,7 +37,7 @@ struct BusyConnectionTests {
   }
 
   @Test(
-    "If a connection with many listens has queued several changes of its caller, a write waits for at most one of them"
+    "If a connection with many listens has queued changes of its caller, a write waits for at most one such change"
   )
   func reauthorization() async throws {
     let (engine, policy) = (GatedEngine(), RecordingPolicy())

@@ -129,7 +129,8 @@ struct OperationQueueTests {
   }
 
   @Test(
-    "A new write does not wait for many resumed listens: it is in the next batch, together with some of them")
+    "A new write does not wait for many resumed listens: the next batch has the write and some of the listens"
+  )
   func fairness() async {
     let queue = OperationQueue()
     let many = (0..<100).map { connection("m\($0)") }

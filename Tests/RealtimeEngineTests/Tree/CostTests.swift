@@ -82,7 +82,7 @@ struct CostTests {
     #expect(shallow <= 420, "\(shallow) rows for 100 children")
   }
 
-  @Test("An update of many small children reads at most a few rows for each")
+  @Test("An update of many small children reads at most a few rows for each child")
   func manyChildren() async throws {
     let (engine, database) = try await open(3_000)
     let removing = try await engine.count {
