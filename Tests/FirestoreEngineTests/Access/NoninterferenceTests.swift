@@ -1,5 +1,6 @@
-// Denied data has no influence: two engines hold the same permitted documents and different denied ones. A policy denies
-// by path and at random. Every outcome of the same requests, and every listener's result, must be the same on both engines.
+// Tests that denied data has no influence: two engines hold the same permitted documents and different denied ones. A
+// policy denies by path and at random. Every outcome of the same requests, and every listener's result, must be the
+// same on both engines.
 //
 // Each seed makes a program, a random sequence of writes and requests. The environment variable HEARTH_ACCESS_PROGRAMS
 // sets the number of programs, and HEARTH_SEED sets the first seed. `make access` runs many programs.

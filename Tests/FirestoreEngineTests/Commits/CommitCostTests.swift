@@ -1,5 +1,5 @@
-// Limits on the cost of one commit: each document is checked once for any number of writes. Work that
-// is repeated for each write counts against `maximumCommitCost`.
+// Tests the limits on the cost of one commit: each document is checked once for any number of writes. Work that is
+// repeated for each write counts against `maximumCommitCost`.
 
 import Access
 import FirestoreModel

@@ -1,5 +1,5 @@
-// Large commits about which the access policy decides in several parts, each in a separate time slice of the sequencer,
-// which runs one commit of a database at a time.
+// Tests large commits about which the access policy decides in several parts, each in a separate time slice of the
+// sequencer, which runs one commit of a database at a time.
 
 import Access
 import AccessFixture

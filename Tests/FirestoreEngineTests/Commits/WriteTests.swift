@@ -1,4 +1,4 @@
-// Commits: preconditions, masks, transforms, several writes to one document, and update times.
+// Tests the writes of commits: preconditions, masks, transforms, several writes to one document, and update times.
 
 import Access
 import FirestoreModel

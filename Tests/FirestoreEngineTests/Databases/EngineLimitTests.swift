@@ -1,4 +1,5 @@
-// Limits of the engine with their default and with raised values: time, indexes, targets and transactions.
+// Tests the limits of the engine, with their default values and with raised values: time, indexes, targets and
+// transactions.
 
 import Access
 import FirestoreModel

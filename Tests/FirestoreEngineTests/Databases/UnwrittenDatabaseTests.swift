@@ -1,4 +1,4 @@
-// Databases without a commit: requests find them empty and create nothing, and the first commit creates them.
+// Tests databases without a commit: a request finds such a database empty and does not create it; the first commit does.
 
 import Access
 import AccessFixture

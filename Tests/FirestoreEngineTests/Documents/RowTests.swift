@@ -1,4 +1,4 @@
-// Encodings of document rows, index entries, commit records and tokens, and the decoding of corrupt bytes.
+// Tests the encodings of document rows, index entries, commit records and tokens, and the decoding of corrupt bytes.
 
 import Access
 import EmbeddedStore

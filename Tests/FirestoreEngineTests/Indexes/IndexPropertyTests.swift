@@ -1,5 +1,5 @@
-// Random indexes under random queries. Results never depend on the indexes. In strict mode, a query fails without the
-// indexes that Firebase requires, and each index that its error requests serves the query. The environment variable
+// Tests random queries over random indexes. Results never depend on the indexes. In strict mode, a query fails without
+// the indexes that Firebase requires, and each index that its error requests serves the query. The environment variable
 // HEARTH_QUERY_PROGRAMS sets the number of queries.
 
 import Access

@@ -1,5 +1,5 @@
-// Transactions over very many documents and ranges: their cost is proportional to the documents and ranges that they touch,
-// and limits apply.
+// Tests transactions over very many documents and ranges: their cost is proportional to the documents and ranges that
+// they touch, and limits apply.
 
 import Access
 import FirestoreModel

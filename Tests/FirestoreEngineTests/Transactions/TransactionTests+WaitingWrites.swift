@@ -1,5 +1,5 @@
-// Writes without a transaction (plain writes) among transactions: fairness between them, and the expiry of abandoned
-// transactions.
+// Tests writes without a transaction (plain writes) among transactions: fairness between them, and the expiry of
+// abandoned transactions.
 
 import Access
 import FirestoreModel

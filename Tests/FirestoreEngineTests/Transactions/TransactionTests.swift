@@ -1,4 +1,4 @@
-// Transactions: locks, priority by age, and transactions that lose their locks.
+// Tests transactions: locks, priority by age, and transactions that lose their locks.
 
 import Access
 import FirestoreModel

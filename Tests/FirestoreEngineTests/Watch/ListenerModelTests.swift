@@ -1,4 +1,4 @@
-// Listeners under random writes, slow clients, lost streams, engine restarts, resumes and resets. Every snapshot
+// Tests listeners under random writes, slow clients, lost streams, engine restarts, resumes and resets. Every snapshot
 // must contain the results of all queries at the snapshot's time, and no change may be missing or repeated.
 //
 // Each seed makes a program, a random sequence of these events. The environment variable HEARTH_LISTENER_PROGRAMS sets the

@@ -1,4 +1,4 @@
-// Permissions of listeners, and targets that lose their permission.
+// Tests the permissions of listeners, and targets that lose their permission.
 
 import Access
 import FirestoreModel

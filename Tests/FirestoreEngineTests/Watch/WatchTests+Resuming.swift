@@ -1,4 +1,4 @@
-// Targets that resume from the token of an earlier stream.
+// Tests targets that resume from the token of an earlier stream.
 
 import EmbeddedStore
 import FirestoreModel

@@ -1,5 +1,5 @@
-// Listen streams: every snapshot contains the query's result at the snapshot's time, without missing, duplicate or
-// partial changes.
+// Tests Listen streams: every snapshot contains the query's result at the snapshot's time, without missing, duplicate
+// or partial changes.
 
 import Access
 import FirestoreModel

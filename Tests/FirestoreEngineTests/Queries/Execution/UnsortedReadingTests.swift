@@ -1,6 +1,6 @@
-// Aggregations, nearest-neighbour queries and the first loads of listeners do not need the query's order, so they must not
-// hold results for sorting. These tests allow almost no sort memory, and compare with the reference
-// evaluator.
+// Tests reads that need no sort order: aggregations, nearest-neighbour queries and the first loads of listeners do not
+// need the query's order, so they must not hold results for sorting. These tests allow almost no sort memory, and
+// compare with the reference evaluator.
 
 import Access
 import FirestoreModel

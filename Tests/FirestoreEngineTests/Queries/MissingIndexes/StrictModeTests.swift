@@ -1,5 +1,5 @@
-// Strict mode, in which a query fails without the indexes that Firebase requires: the queries that need an index, the
-// error's message, and the same rule for listeners.
+// Tests strict mode, in which a query fails without the indexes that Firebase requires: the queries that need an index,
+// the error's message, and the same rule for listeners.
 
 import Access
 import FirestoreModel

@@ -1,5 +1,5 @@
-// Queries that scan many rows and find few results. Each read is bounded, other work runs in between, and a
-// query ends soon after its caller disconnects.
+// Tests queries that scan many rows and find few results. Each read is bounded, other work runs in between, and a query
+// ends soon after its caller disconnects.
 
 import Access
 import FirestoreModel
