@@ -1,4 +1,4 @@
-// Tests of limits files: the accepted contents, and the error messages for all others.
+// Tests of limits files: the accepted contents, and the error messages for all other contents.
 
 import FirestoreEngine
 import FirestoreModel

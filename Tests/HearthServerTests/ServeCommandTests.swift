@@ -69,7 +69,7 @@ struct ServeCommandTests {
     #expect(message.contains("--data"))
     first.signal(SIGTERM)
     #expect(await first.wait() == 0)
-    // Another server can open the directory immediately after the end of the first.
+    // Another server can open the directory immediately after the end of the first server.
     let third = try HearthProcess(["serve", "--data", data] + Self.anyPorts)
     try await third.wait(for: "ready\n")
     third.signal(SIGKILL)

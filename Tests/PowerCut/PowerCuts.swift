@@ -10,7 +10,7 @@ import Glibc
 struct SimulatedDisk {
   let scratch: Scratch
   private let shim: String
-  /// The path of the data directory below `root`; empty if both are the same.
+  /// The path of the data directory below `root`; empty if the data directory is `root`.
   private let subdirectory: String
 
   /// Compiles the shim.
@@ -171,7 +171,7 @@ struct PowerCuts {
   }
 
   /// Cuts the power at each change of a range, and each time begins with an empty directory. Unlike ``run()``, this
-  /// method also cuts the power at every step of the store's change from a full log file to a new one.
+  /// method also cuts the power at every step of the store's change from a full log file to a new log file.
   func runEach(_ changes: ClosedRange<Int>) async throws -> Report {
     let disk = try SimulatedDisk()
     var tally = Tally()

@@ -1,5 +1,5 @@
-// Tests the output queue of one connection. For a slow client it coalesces pushes: it combines several into
-// one. The client must still show only states that the database had.
+// Tests the output queue of one connection. For a slow client the queue coalesces pushes: it combines several pushes into
+// one push. The client must still show only states that the database had.
 
 import NIOCore
 import RandomModels

@@ -115,7 +115,7 @@ struct TransportNoninterferenceTests {
     let _: Google_Protobuf_Empty = try await port.client.unary("Rollback", request)
   }
 
-  /// Writes the same permitted documents on both servers, and different denied ones.
+  /// Writes the same permitted documents on both servers, and different denied documents.
   private func write(_ step: Int, _ random: inout SeededGenerator, on ports: [FirestoreTestPort]) async throws
   {
     let shared: [Proto.Write] = ["c/a", "c/b", "c/a/s/x", "e/a"].compactMap { path in

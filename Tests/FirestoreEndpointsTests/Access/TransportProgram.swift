@@ -147,7 +147,7 @@ struct TransportProgram {
     }
     if random.below(3) == 0 { query += #","limit":\#(1 + random.below(3))"# }
     if random.below(5) == 0 { query += #","offset":1"# }
-    // The query may contain two members `orderBy`. This error of the request must not depend on data either.
+    // The query may contain two members `orderBy`. The error for such a request must not depend on data either.
     return query + "}"
   }
 

@@ -44,7 +44,7 @@ struct NormalizationTests {
       + fields.entries.flatMap { field(2, field(1, $0.key) + field(2, DocumentCodec.encode($0.value))) }
   }
 
-  /// Returns the length-delimited fields of a message with a number; skips the others.
+  /// Returns the length-delimited fields of a message with the given field number, and skips all other fields.
   private func parts(_ number: Int, of message: [UInt8]) throws -> [[UInt8]] {
     var parts: [[UInt8]] = []
     var rest = message[...]

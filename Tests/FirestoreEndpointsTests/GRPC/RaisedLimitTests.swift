@@ -106,7 +106,7 @@ struct RaisedLimitTests {
         #expect(stored.fields == passing.writes[0].update.fields)
       }
       // The same write again replaces the document, so one commit removes the old index entries and adds the new
-      // ones.
+      // index entries.
       let _: Google_Firestore_V1_CommitResponse = try await client.unary("Commit", passing)
       try await client.commit([.delete("c/d")])
     }

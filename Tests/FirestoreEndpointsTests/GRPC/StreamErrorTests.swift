@@ -178,7 +178,7 @@ struct StreamErrorTests {
       }
       try await expectOpenStream(client, stream: 1)
       try await expectOpenStream(client, stream: 239)
-      // The end of a stream frees capacity for another.
+      // The end of a stream frees capacity for another stream.
       try await client.send(FrameConnection.frame(0, 1, 1))
       #expect(try await client.status(of: 1) == 0)
       try await client.request(245, FrameConnection.callFields("Echo"), [1])

@@ -54,8 +54,7 @@ struct UnreadResponseTests {
       func begun() -> Int { calls.count { $0.hasUnreadEvents } }
       #expect(try await eventually { begun() > 0 })
       let held = try await standstill(of: begun, below: calls.count) {
-        // Any response shows that the server still works, and the error for a missing document is the smallest
-        // one.
+        // Any response shows that the server still works. The error for a missing document is the smallest response.
         _ = try? await server.client.get("w/none")
       }
       #expect(held > 0)

@@ -84,8 +84,7 @@ struct FirestoreRESTLimitTests {
       while held == nil {
         let call = try await client.request(.GET, "\(docs)/a/b")
         let responseCount = try await standstill(of: { call.parts.isEmpty ? 0 : 1 }, below: 1) {
-          // Any response shows that the server still works, and the error for a missing document is the smallest
-          // one.
+          // Any response shows that the server still works. The error for a missing document is the smallest response.
           _ = try? await port.client.get("a/b")
         }
         if responseCount == 0 { held = call }

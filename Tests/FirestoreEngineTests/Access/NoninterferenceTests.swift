@@ -1,4 +1,4 @@
-// Tests that denied data has no influence: two engines hold the same permitted documents and different denied ones. A
+// Tests that denied data has no influence: two engines hold the same permitted documents and different denied documents. A
 // policy denies by path and at random. Every outcome of the same requests, and every listener's result, must be the
 // same on both engines.
 //

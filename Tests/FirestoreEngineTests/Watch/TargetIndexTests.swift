@@ -1,5 +1,5 @@
-// Tests of the target index, which finds the listeners' queries that a write may match: it finds every affected query, and
-// few others.
+// Tests of the target index, which finds the listeners' queries that a write may match. The index must find every
+// affected query, and only few queries that the write does not affect.
 
 import FirestoreModel
 import OrderedStore

@@ -17,7 +17,7 @@ struct PriorityPushTests {
       // The update creates the location together with its priority.
       (Node.empty, [("c/.priority", three), ("c/x", 1)], "d p/c {x:1}^3"),
       ([:], [("c/.priority", three), ("c/x", 1), ("d", 2)], "m p {c:{x:1}^3,d:2}"),
-      // The update removes all existing children and adds others.
+      // The update removes all existing children and adds other children.
       (
         ["c": .object([("10", 1)], priority: .number(3))], [("c/9", 2), ("c/10", .empty)],
         "d p/c {9:2}^3"

@@ -1,4 +1,5 @@
-// Tests onDisconnect operations: when they run, which operations replace earlier ones, and that they run exactly once.
+// Tests onDisconnect operations: when they run, which operations replace earlier operations, and that each runs exactly
+// once.
 
 import Access
 import JSON

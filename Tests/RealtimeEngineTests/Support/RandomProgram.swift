@@ -93,7 +93,7 @@ struct RandomProgram {
     model = model.setting(path, to: node)
   }
 
-  /// Random values at paths, none of which contains another.
+  /// Random values at paths. No path contains another path.
   private mutating func changes() -> [(Path, Node)] {
     var changes: [(Path, Node)] = []
     for _ in 0..<(1 + generator.below(4)) {

@@ -82,7 +82,7 @@ import Testing
       return count.withLock { $0 }
     }
     #expect(comparisons(0..<20_000) < 20_000 + 3_000)
-    // In reverse order every added element displaces an earlier one.
+    // In reverse order every added element displaces an earlier element.
     #expect(comparisons((0..<20_000).reversed()) < 20_000 * 22)
   }
 }

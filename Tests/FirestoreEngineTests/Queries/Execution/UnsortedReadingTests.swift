@@ -75,7 +75,7 @@ import Testing
       ).map(Value.reference)
     }
     return [
-      // Inequalities on two fields. The index orders only the first, so documents with equal first values must be
+      // Inequalities on two fields. The index orders only the first field, so documents with equal first values must be
       // sorted.
       StructuredQuery(
         from: [c], filter: .composite(.and, [filter("a", .lessThan, 9), filter("n", .greaterThan, 5)])),
