@@ -151,7 +151,7 @@ struct RulesVectorTests {
       message: reply.error["message"].string ?? "", transaction: Self.transaction(in: reply.json))
   }
 
-  /// The time at which all tokens are issued. It is the same for all, because a transaction accepts only tokens with the
+  /// The time at which all tokens are issued. All tokens have this time, because a transaction accepts only tokens with the
   /// claims of the token that began it.
   private static let now = Int64(Date().timeIntervalSince1970)
 

@@ -1,7 +1,7 @@
-// Tests the memory limit that all connections share. It applies across connections and protocols. Firestore and the
-// Realtime Database reject requests with their official error texts. The memory is released however a connection ends.
-// `UnreadResultTests` tests which connections the server closes to make room. In the tests here, no connection holds
-// its bytes long enough to be closed.
+// Tests the memory limit that all connections of all protocols share. Firestore and the Realtime Database reject
+// requests with their official error texts. The memory is released however a connection ends. `UnreadResultTests` tests
+// which connections the server closes to make room. In the tests here, no connection holds its bytes long enough to be
+// closed.
 
 import Access
 import FirestoreProtobuf

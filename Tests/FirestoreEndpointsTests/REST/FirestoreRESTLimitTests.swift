@@ -79,7 +79,7 @@ struct FirestoreRESTLimitTests {
       let first = try await client.request(.POST, "\(docs):runQuery", end: false)
       try await first.stream.setOption(.autoRead, value: false).get()
       try await first.send(query, end: true)
-      // The server serves calls until it notices that the first response is unread. It queues the next call.
+      // The server serves calls until it notices that the first response is unread. Then the server queues the next call.
       var held: HTTP2Client.Exchange?
       while held == nil {
         let call = try await client.request(.GET, "\(docs)/a/b")
