@@ -15,7 +15,7 @@ import OrderedStore
 struct IdentityEndpointCase {
   var method: String
   var path: String
-  /// The bodies to send. The first body has all members. Operations of users have more bodies: for each member, a body
+  /// The bodies to send. One body has all members. Operations of users have more bodies: for each member, a body
   /// without this member; and a body without all members that this server does not implement or accept from users. The
   /// first checks of an operation reject such members, so a body with them does not reach the later checks.
   var bodies: [String]
