@@ -1,4 +1,5 @@
-// Tests of access policies: roles, administrative operations, standard policies, and the replacement of a policy.
+// Tests of access policies: roles, administrative operations, standard policies, and the replacement of a policy. A policy
+// slot holds the current policy of one database, and a policy directory holds the slots.
 
 import FirestoreModel
 import Locking
@@ -7,7 +8,7 @@ import Testing
 
 @testable import Access
 
-/// A view that no decision may read.
+/// A view of the documents that throws on every read, because the decisions of these tests must not depend on documents.
 private struct UnreadableDocuments: DocumentView {
   struct Unexpected: Error {}
   func document(_ name: DocumentName) throws -> Document? { throw Unexpected() }
@@ -104,7 +105,7 @@ private struct UnreadableDocuments: DocumentView {
 }
 
 @Suite("Policy directory") struct PolicyDirectoryTests {
-  /// Counts the slots that exist, by their observers.
+  /// Counts the slots that exist. Each slot has one observer, which ends with the slot.
   private final class Observer: DecisionObserver {
     let count: Guarded<Int>
     init(_ count: Guarded<Int>) {

@@ -8,7 +8,7 @@ import Testing
 @testable import Access
 
 @Suite("Principals") struct PrincipalTests {
-  @Test("an administrator of one project is a caller without credentials in another")
+  @Test("an administrator of one project is a caller without credentials in another project")
   func projects() {
     let administrator = Principal(.service(.administrator), project: "a")
     #expect(administrator.acting(in: "a") == administrator)
@@ -35,7 +35,7 @@ import Testing
     #expect(Principal.user("a", claims: ["x": .int(1)]) != Principal.user("a"))
   }
 
-  @Test("claims are converted to the values of both products")
+  @Test("claims are converted to values of Cloud Firestore and of the Realtime Database")
   func claims() {
     let claims: Claims = [
       "sub": .string("u"), "https://a.b/c": .bool(true), "none": .null,
@@ -52,7 +52,7 @@ import Testing
     "\(Base64.encode(Array("{}".utf8), .urlSafe, padded: false)).\(Base64.encode(Array(claims.utf8), .urlSafe, padded: false))."
   }
 
-  @Test("the emulator's owner and Google's access tokens are administrators of every project")
+  @Test("in an emulator, the token `owner` and Google's access tokens make an administrator of every project")
   func owner() throws {
     for token in ["owner", "Owner", "ya29.abc"] {
       #expect(try EmulatorTokens().principal(of: token[...]) == .administrator)

@@ -52,7 +52,8 @@ struct EmbeddedStoreTests {
     }
     #expect(
       error?.code == .clockAhead && error?.message.contains("399 days ahead") == true, "\(error as Any)")
-    // Earlier versions do not include the rejected time.
+    // The failed opening stored no version of its time, day 400. With a clock of day 300, the next version is therefore
+    // of day 300.
     #expect(
       try await write(try await store(atDay: 300, maximumLead: 366 * day)).microseconds < start + 301 * day)
     #expect(try await write(try await store(atDay: 900, maximumLead: nil)).microseconds >= start + 900 * day)

@@ -1,5 +1,5 @@
 // Tests exports and imports of all emulator data: by the hub, at the start and on exit, in the Firebase CLI's
-// layout.
+// layout. The manifest, firebase-export-metadata.json, lists the parts of an export.
 
 import FirestoreProtobuf
 import Foundation
@@ -283,7 +283,7 @@ struct EmulatorSuiteTests {
     }
   }
 
-  @Test("The hub's locator file exists while the server runs")
+  @Test("While the server runs, a temporary file (the locator) has the address of the hub and the process ID")
   func locator() async throws {
     let project = "demo-\(UUID().uuidString)"
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("hub-\(project).json")

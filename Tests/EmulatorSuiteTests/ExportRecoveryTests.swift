@@ -1,5 +1,5 @@
 // Tests exports that are killed at every step. The next export or import finds the complete old or new export, and
-// removes the remaining folders.
+// removes the folders that the killed export has created and not removed.
 
 import FirestoreProtobuf
 import Foundation
@@ -114,7 +114,7 @@ struct ExportRecoveryTests {
     try FileManager.default.contentsOfDirectory(atPath: path).sorted()
   }
 
-  @Test("After a kill at any step, an import reads a complete export and removes the remaining folders")
+  @Test("After a kill at any step, an import reads a complete export and removes the killed export's folders")
   func importing() async throws {
     let exports = try await exports()
     defer { for path in exports { try? FileManager.default.removeItem(atPath: path) } }

@@ -158,7 +158,7 @@ struct ExportTests {
     }
   }
 
-  @Test("A damaged export is rejected, and nothing of it is imported")
+  @Test("A damaged export is rejected, and no part of the export is imported")
   func corruption() async throws {
     let directory = try makeDirectory()
     defer { try? FileManager.default.removeItem(atPath: directory) }

@@ -180,7 +180,9 @@ struct HostileImportTests {
     }
   }
 
-  @Test("Output files outside of the export are rejected, and repeated ones are imported once")
+  @Test(
+    "Metadata that names files outside of the export is rejected, and a file named repeatedly is imported once"
+  )
   func entityFiles() async throws {
     try await withExport { path, outsideDirectory in
       func metadata(_ kinds: [String]) -> Data {

@@ -147,7 +147,7 @@ struct LargeExportTests {
     #expect(open.count == expected.count && complete.count == expected.count)
   }
 
-  @Test("A document whose record exceeds the limit is rejected before it is encoded")
+  @Test("A document whose export record would exceed the limit is rejected before the record is encoded")
   func unencodableDocument() throws {
     let maps = Array(repeating: Value.map(MapValue()), count: 1_500_000)
     let fields: MapValue = ["m": .map(MapValue([(String(repeating: "f", count: 1500), Value.array(maps))]))]

@@ -1,5 +1,5 @@
 // Tests a server without --emulator and without rules. Every data port rejects credentials that the server did not
-// issue, with the official error for an unknown client. It also denies callers without credentials.
+// issue, with the official error for an unknown client. Every data port also denies callers without credentials.
 
 import FirestoreProtobuf
 import Foundation

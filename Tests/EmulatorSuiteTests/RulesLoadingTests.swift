@@ -34,7 +34,7 @@ struct RulesLoadingTests {
   }
 
   @Test(
-    "Loaded rules decide immediately, also in databases that are opened later; they do not apply to the owner"
+    "Loaded rules decide immediately, also in databases opened later; rules do not apply to the emulator's owner"
   )
   func enforcement() async throws {
     try await FirestoreTestServer.serving { server in

@@ -35,7 +35,9 @@ struct RulesUnitTestingTests {
     return ["Authorization: Bearer \(parts.joined(separator: "."))."]
   }
 
-  @Test("Environments find the emulators, load rules, act as users or without rules, and clear the data")
+  @Test(
+    "A test environment finds the emulators, loads rules, acts as users or without rules, and clears the data"
+  )
   func environment() async throws {
     try await FirestoreTestServer.servingSuite { _ in
     } _: { server in

@@ -1,4 +1,4 @@
-// Sends the requests of the shared test vectors over gRPC.
+// Sends over gRPC the requests of the shared test vectors, JSON files with rules, requests and recorded results.
 
 import FirestoreProtobuf
 import Foundation

@@ -1,5 +1,6 @@
-// Sends the requests of the shared test vectors of Firestore rules to a complete server, over REST and gRPC. The tests
-// compare verdicts, statuses and stored documents with the recorded ones.
+// Sends the requests of the shared test vectors of Firestore rules (JSON files with rules, requests and recorded results)
+// to a complete server, over REST and gRPC. The tests compare verdicts, statuses and stored documents with those that were
+// recorded from Google's emulator.
 
 import Foundation
 import JSON
@@ -26,8 +27,8 @@ struct RulesVectorTests {
   private static let folder = ProcessInfo.processInfo.environment["HEARTH_CONFORMANCE"]
   static let root = "projects/demo-rules/databases/(default)/documents"
 
-  /// The recorded quirks that this server does not have, each with the reason. A key is the beginning of the cases'
-  /// ids.
+  /// Recorded results of Google's emulator that this server does not reproduce, each with the reason. A key is the
+  /// beginning of the ids of the cases concerned.
   private static let knownDifferences = [
     "lookups.create.6376d7af": "get() of a missing document is null, as in later emulators",
     "lookups.list.6376d7af": "get() of a missing document is null, as in later emulators",
@@ -44,8 +45,8 @@ struct RulesVectorTests {
     "writes.transaction.lookup-denied": "a transaction belongs to the caller that began it",
   ]
 
-  /// With `HEARTH_ALL_VECTORS` the tests send all cases, which takes minutes in a debug build. Otherwise they send
-  /// every eighth case of the queries and aggregations.
+  /// Whether the environment variable `HEARTH_ALL_VECTORS` is set. The tests then send all cases, which takes minutes in
+  /// a debug build. Otherwise the tests send only every eighth case of the queries and aggregations.
   private static let sendsAll = ProcessInfo.processInfo.environment["HEARTH_ALL_VECTORS"] != nil
   private static let strides = ["queries": 8, "aggregations": 8]
 
@@ -150,7 +151,7 @@ struct RulesVectorTests {
       message: reply.error["message"].string ?? "", transaction: Self.transaction(in: reply.json))
   }
 
-  /// The time at which all tokens are issued. It is the same for all, because a transaction accepts only tokens with the
+  /// The time at which all tokens are issued. All tokens have this time, because a transaction accepts only tokens with the
   /// claims of the token that began it.
   private static let now = Int64(Date().timeIntervalSince1970)
 

@@ -1,5 +1,5 @@
-// Tests of the four sources of a setting (flag, variable, firebase.json, default), their precedence, and
-// every rejected combination of settings.
+// Tests of the four sources of a setting (command-line flag, environment variable, firebase.json, default), their
+// precedence, and every rejected combination of settings.
 
 import HearthServer
 import Logging
@@ -60,7 +60,7 @@ struct ConfigurationTests {
   }
 
   @Test(
-    "The same port for both products is rejected, from any source; port 0 chooses a free port for each"
+    "The same port for Firestore and the Realtime Database is rejected; with port 0 each gets a free port"
   )
   func samePortTwice() throws {
     let file = #"{"emulators": {"database": {"port": 8080}}}"#
@@ -76,7 +76,8 @@ struct ConfigurationTests {
     #expect(error(file: differentHosts) == "")
   }
 
-  @Test("A flag overrides a variable, a variable overrides firebase.json, and that overrides the default")
+  @Test(
+    "A flag overrides an environment variable, which overrides firebase.json, which overrides the default")
   func precedence() throws {
     let file =
       #"{"emulators": {"firestore": {"port": 1003}, "database": {"port": 2003, "host": "localhost"}}}"#
@@ -107,7 +108,7 @@ struct ConfigurationTests {
   }
 
   @Test(
-    "firebase.json names the index files of one or several databases; an option sets the index mode"
+    "firebase.json names the index files of one or several databases; an option selects automatic or strict indexes"
   )
   func indexFiles() throws {
     let one = try resolve(file: #"{"firestore": {"indexes": "firestore.indexes.json"}}"#)
@@ -161,7 +162,7 @@ struct ConfigurationTests {
     #expect(error { $0.data = "/tmp/x" }.contains("exclude each other"))
     #expect(
       error(["HEARTH_DATA": "/x", "HEARTH_EPHEMERAL": "1"]) { $0.ephemeral = false }.contains("exclude"))
-    // Both variables together would be an error, but a flag overrides them.
+    // Both environment variables together would be an error, but a flag overrides the two variables.
     #expect(try resolve(["HEARTH_DATA": "/x"]).storage == .ephemeral)
     #expect(
       try resolve(["HEARTH_EPHEMERAL": "1"]) {

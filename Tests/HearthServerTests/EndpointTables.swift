@@ -15,9 +15,9 @@ import OrderedStore
 struct IdentityEndpointCase {
   var method: String
   var path: String
-  /// A body with all members. Operations of users have further bodies: without each member, and without all
-  /// members that this server does not implement or accept from users. Such members fail the first checks of
-  /// an operation, so that later checks are not reached.
+  /// The bodies to send. One body has all members. Operations of users have more bodies: for each member, a body
+  /// without this member; and a body without all members that this server does not implement or accept from users. The
+  /// first checks of an operation reject such members, so a body with them does not reach the later checks.
   var bodies: [String]
   /// Whether the operation needs an administrator.
   var isPrivileged: Bool
@@ -59,7 +59,7 @@ struct IdentityEndpointCase {
   ]
 
   private static func bodies(of fields: [String: FieldKind], isPrivileged: Bool) -> [String] {
-    // With an invalid ID token or an unknown tenant an operation would end before anything else is tried.
+    // With an invalid ID token or an unknown tenant an operation would end before its other checks.
     let names = fields.filter { !["idToken", "tenantId", "targetProjectId"].contains($0.key) }
     guard !isPrivileged else { return [text(names)] }
     let partial = names.keys.map { omitted in text(names.filter { $0.key != omitted }) }

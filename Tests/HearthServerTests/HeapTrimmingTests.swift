@@ -39,7 +39,8 @@
     }
 
     @Test(
-      "Memory pressure begins at half of the permitted memory, and after a trim at a sixteenth of it more")
+      "Memory pressure begins at half of the permitted memory; a trim raises this by a sixteenth of the memory"
+    )
     func pressure() {
       var pressure = MemoryPressure(memory: 1600)
       #expect(!pressure.isHigh(resident: 800))

@@ -19,7 +19,7 @@ final class HearthProcess: Sendable {
   private let process: Process
   private let state = NIOLockedValueBox(State())
 
-  /// The command in the directory of the test bundle, or the path in HEARTH_BIN.
+  /// The command in the directory of the test bundle, or at the path in the environment variable HEARTH_BIN.
   private static var binary: URL {
     if let path = ProcessInfo.processInfo.environment["HEARTH_BIN"] { return URL(fileURLWithPath: path) }
     return URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent().appendingPathComponent(

@@ -1,4 +1,4 @@
-// Tests of limits files: the accepted contents, and the error messages for all others.
+// Tests of limits files: the accepted contents, and the error messages for all other contents.
 
 import FirestoreEngine
 import FirestoreModel
@@ -48,7 +48,9 @@ struct LimitsJSONTests {
       ])
   }
 
-  @Test("Every limit accepts values from its default to its ceiling, and no others", arguments: 0..<2)
+  @Test(
+    "Every limit accepts values from its default to its ceiling (the highest value), and no others",
+    arguments: 0..<2)
   func bounds(side: Int) throws {
     for limit in ServerLimits.adjustable {
       func file(_ value: Int) -> String {

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Open files", .timeLimit(.minutes(10)))
 struct OpenFileTests {
-  @Test("Idle connections beyond the limit do not stop writes, and after they close new ones are served")
+  @Test("Idle connections beyond the limit do not stop writes; after their end new connections are served")
   func manyIdleConnections() async throws {
     let data = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")
       .path

@@ -28,9 +28,9 @@ struct ProductionEndpointTests {
     ("", nil), ("access_token=owner", nil), ("access_token=e30.e30.", nil), ("auth=owner&key=k", nil),
     ("key=k", "Authorization: Bearer owner"), ("key=k", "Authorization: Bearer e30.e30."),
   ]
-  /// The operations of the auth port that succeed without credentials, even if the body names another account. Most return
-  /// settings that SDKs read at the start, or published keys. `revokeToken` does nothing. `createAuthUri` lists sign-in
-  /// methods without showing whether an account exists.
+  /// The operations of the auth port that succeed without credentials, even if the body names another account. Most of
+  /// these operations return settings that SDKs read at the start, or published keys. `revokeToken` does nothing.
+  /// `createAuthUri` lists sign-in methods without showing whether an account exists.
   private static let publicOperations: Set<String> = [
     "GET /identitytoolkit.googleapis.com/v1/projects",
     "GET /identitytoolkit.googleapis.com/v1/recaptchaParams",
@@ -208,8 +208,8 @@ struct ProductionEndpointTests {
     response.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
   }
 
-  /// The errors of checks that run after an operation has accepted the members of the body. They show that requests reach
-  /// the stored accounts and codes.
+  /// The errors of checks that run after an operation has accepted the members of the body. Such an error shows that a
+  /// request reached the stored accounts and codes.
   private static let reachedErrors: Set<String> = [
     "INVALID_LOGIN_CREDENTIALS", "EMAIL_EXISTS", "INVALID_OOB_CODE", "INVALID_SESSION_INFO",
     "INVALID_TEMPORARY_PROOF", "INVALID_MFA_PENDING_CREDENTIAL", "INVALID_CUSTOM_TOKEN",

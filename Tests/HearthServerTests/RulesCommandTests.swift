@@ -1,4 +1,5 @@
-// Tests of the command `hearth rules` as a process, against files and running servers.
+// Tests of the command `hearth rules` as a process, against files and running servers. A canary is a second rules file of
+// a database: the server evaluates it for each request and logs different verdicts, but does not enforce it.
 
 import Foundation
 import Testing
@@ -172,7 +173,8 @@ struct RulesCommandTests {
     #expect(!log.contains("of /a by") && !log.contains("of /c by"))
   }
 
-  @Test("`replay` decides the logged denials of both products again by a draft of the rules")
+  @Test(
+    "`replay` decides logged denials of Firestore and the Realtime Database again, by a draft of the rules")
   func replay() async throws {
     defer { try? FileManager.default.removeItem(at: directory) }
     try write(firestoreRules("false"), to: "closed.rules")

@@ -1,4 +1,5 @@
-// Tests of the Firebase Rules API through a running server: the calls of `firebase deploy` and of the Admin SDK.
+// Tests of the Firebase Rules API through a running server: the calls of `firebase deploy` and of the Admin SDK. In this
+// API a ruleset is a stored rules file, and a release names the ruleset that is in force for a database.
 
 import FirestoreModel
 import Foundation

@@ -69,7 +69,7 @@ struct ServeCommandTests {
     #expect(message.contains("--data"))
     first.signal(SIGTERM)
     #expect(await first.wait() == 0)
-    // Another server can open the directory immediately after the end of the first.
+    // Another server can open the directory immediately after the end of the first server.
     let third = try HearthProcess(["serve", "--data", data] + Self.anyPorts)
     try await third.wait(for: "ready\n")
     third.signal(SIGKILL)
@@ -151,7 +151,7 @@ struct ServeCommandTests {
       "\(process.errors)")
   }
 
-  @Test("HEARTH_* variables configure the server")
+  @Test("Environment variables whose names begin with HEARTH_ configure the server")
   func variables() async throws {
     let process = try HearthProcess(
       ["serve"],

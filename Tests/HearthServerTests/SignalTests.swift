@@ -75,9 +75,9 @@ struct SignalTests {
     defer { try? FileManager.default.removeItem(at: directory) }
     let process = try start()
     try await process.wait(for: "ready\n")
-    // The client sends a complete request and the first half of another. A stopping server waits for the
-    // second half until its grace period ends. Both arrive together, so the server has received the first
-    // half when it answers the complete request.
+    // The client sends a complete request and the first half of another request. A stopping server waits for the
+    // second half until its grace period ends. The complete request and the first half arrive together, so the server has
+    // received the first half when it answers the complete request.
     let port = try process.port(of: "Realtime Database")
     let connection = try await PlainRequest.connect(port)
     try await connection.channel.writeAndFlush(
@@ -87,7 +87,7 @@ struct SignalTests {
     try await connection.begun.get()
     process.signal(SIGINT)
     // When the port refuses connections, the server is stopping. After 100 ms the second signal no longer
-    // counts as a repetition of the first.
+    // counts as a repetition of the first signal.
     try await eventually("the port closes") { await !PlainRequest.isAccepting(port) }
     try await Task.sleep(for: .milliseconds(200))
     process.signal(SIGINT)

@@ -1,4 +1,4 @@
-// Tests of stopping a `hearth serve` process. It must end within the promised ten seconds, under any client
+// Tests of stopping a `hearth serve` process. The process must end within the promised ten seconds, under any client
 // behaviour and load, with every acknowledged write on disk.
 
 import Foundation
@@ -8,9 +8,8 @@ import Testing
 
 @Suite("Stopping hearth serve", .timeLimit(.minutes(10)))
 struct StopTests {
-  /// The maximum time for a stop in these tests. It is far above the promised ten seconds, because test
-  /// machines may be busy. It is far below the time that the clients of these tests would take if the server
-  /// waited for them.
+  /// The maximum time for a stop in these tests. This time is far above the promised ten seconds, because test machines may
+  /// be busy. This time is also far below the time for which the server would run if it waited for these tests' clients.
   private static let stopTimeout = Duration.seconds(90)
 
   private func start(_ data: String) async throws -> HearthProcess {

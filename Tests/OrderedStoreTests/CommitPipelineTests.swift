@@ -149,7 +149,7 @@ struct CommitPipelineTests {
     try await store.close()
   }
 
-  @Test("After a failed write, existing databases can be opened and read, and new ones cannot be created")
+  @Test("After a failed write, existing databases can be opened and read, and no new database can be created")
   func openingAfterFailedWrite() async throws {
     let engine = GatedEngine()
     let (first, database) = try await open(engine)
@@ -229,7 +229,8 @@ struct CommitPipelineTests {
     try await store.close()
   }
 
-  @Test("A conflict with a commit in flight is reported after that commit is durable, so a retry reads it")
+  @Test(
+    "A conflict with a commit in flight is reported after the commit is durable, so a retry reads its rows")
   func conflictsWait() async throws {
     let engine = GatedEngine()
     let (store, database) = try await open(engine)

@@ -48,8 +48,8 @@ struct LongReadTests {
               count += 1
               if count == LongReadTests.rows / 2 {
                 reachedContinuation.finish()
-                // In the middle of the scan, wait until the point read has completed. It could not complete
-                // if this scan occupied the caller's thread.
+                // In the middle of the scan, wait until the point read has completed. The point read could not
+                // complete if this scan occupied the caller's thread.
                 pointReadCompleted = hasCompleted.wait(milliseconds: 20_000) { $0 ? true : nil } ?? false
               }
               return true
@@ -72,7 +72,8 @@ struct LongReadTests {
     }
   }
 
-  @Test("Short scans and point reads run once on the caller's thread; long ones run again on a reader thread")
+  @Test(
+    "Short scans and point reads run once on the caller's thread; long scans run again on a reader thread")
   func shortReadsStayOnTheThread() async throws {
     try await withRows { database, first in
       for version in [nil, first] as [Version?] {

@@ -1,4 +1,4 @@
-// Runs all conformance checks on the memory store.
+// Runs on the memory store all conformance checks, the checks that every implementation of a store must pass.
 
 import OrderedStore
 import OrderedStoreConformance

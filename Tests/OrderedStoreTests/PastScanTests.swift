@@ -105,7 +105,7 @@ struct PastScanTests {
     try await store.close()
   }
 
-  @Test("Scans in parts return exactly each past state of a random history")
+  @Test("Scans that are continued in several parts return each past state of a random history")
   func randomHistory() async throws {
     var random = SeededGenerator(seed: 3)
     let store = try MemoryStore(StoreOptions(trimmingIntervalMilliseconds: 0))

@@ -20,7 +20,8 @@ struct UncommittedRowsTests {
   func agreesWithModel(_ seed: UInt64) {
     var random = SeededGenerator(seed: seed)
     var rows = UncommittedRows()
-    // Some seeds write enough for several segments, and some scan after every body.
+    // Some seeds write enough rows for several of the segments into which `UncommittedRows` divides its rows, and some
+    // seeds scan the rows after every body.
     let (maximumRows, bodiesPerScan) = ([4, 40, 1500][Int(seed % 3)], [1, 5, 40][Int(seed / 3 % 3)])
     var model: [Key: Row] = [:]
     var version: UInt64 = 0
@@ -91,7 +92,7 @@ struct UncommittedRowsTests {
     var model: [Key: Int] = [:]
     for step in 0..<5000 {
       let key = random.key()
-      // Few different hashes make chains of occupied slots.
+      // Many keys share few hashes, so that the table must search for free slots.
       let hash = UInt64(key.first ?? 0) << 60 | UInt64(key.count)
       #expect(table.value(of: key, hash: hash) == model[key])
       table.set(step, key, hash: hash)

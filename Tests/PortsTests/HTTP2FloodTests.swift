@@ -1,5 +1,5 @@
-// Tests abusive clients over HTTP/2: the server closes their connections and serves the others. Clients that send the
-// same frames in normal use keep their connections.
+// Tests abusive clients over HTTP/2: the server closes their connections, and serves the other connections. Clients that
+// send the same frames in normal use keep their connections.
 
 import GRPCFraming
 import NIOCore

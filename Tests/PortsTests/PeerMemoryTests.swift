@@ -1,7 +1,7 @@
-// Tests the memory limit that all connections share. It applies across connections and protocols. Firestore and the
-// Realtime Database reject requests with their official error texts. The memory is released however a connection ends.
-// `UnreadResultTests` tests which connections the server closes to make room. In the tests here, no connection holds
-// its bytes long enough to be closed.
+// Tests the memory limit that all connections of all protocols share. Firestore and the Realtime Database reject
+// requests with their official error texts. The memory is released however a connection ends. `UnreadResultTests` tests
+// which connections the server closes to make room. In the tests here, no connection holds its bytes long enough to be
+// closed.
 
 import Access
 import FirestoreProtobuf
@@ -172,8 +172,8 @@ struct PeerMemoryTests {
   )
   func grpcStreams() async throws {
     var limits = limits()
-    // Results may fill three quarters of the budget: the unread page, and the largest page of the client that
-    // reads.
+    // Results may fill three quarters of the budget. This must suffice for the unread page and for the largest page of
+    // the client that reads.
     limits.memory = MemoryBudget(limit: 2 * Self.limit, minimumAge: .hours(1))
     try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { [limits] server in
       let text = Proto.Value.text(String(repeating: "x", count: 900_000))
@@ -378,7 +378,7 @@ struct PeerMemoryTests {
   }
 
   @Test(
-    "WebSockets whose incomplete messages exceed the limit are closed with code 1013 and a reason; others continue"
+    "If incomplete messages exceed the limit, some WebSockets are closed with code 1013 and a reason; others continue"
   )
   func socketMessages() async throws {
     let limits = limits()

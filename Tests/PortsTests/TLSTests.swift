@@ -70,7 +70,7 @@ struct TLSTests {
   }
 
   @Test(
-    "A client that does not read delays shutdown by one second at most, idle or during a request",
+    "A client that does not read, idle or during a request, delays shutdown by one second at most",
     arguments: [false, true])
   func stalledClient(isIdle: Bool) async throws {
     let files = try TestCertificate.write()

@@ -34,7 +34,7 @@ struct UnreadResultTests {
     return limits
   }
 
-  /// Stores a collection of 2 MB in small documents, one of 3.6 MB in large ones, and a small document.
+  /// Stores a collection with 2 MB of small documents, a collection with 3.6 MB of large documents, and a small document.
   private func fill(_ server: FirestoreTestPort) async throws {
     let small = Proto.Value.text(String(repeating: "x", count: 20_000))
     try await server.client.commit((0..<100).map { .set("many/\($0)", ["t": small]) })

@@ -7,11 +7,11 @@ import Identity
 import JSON
 import OrderedStore
 
-/// The steps that the children have recorded.
+/// The steps that the child processes have recorded before their power cuts.
 private struct AccountLog {
   var began: Set<String> = []
   var acknowledged: Set<String> = []
-  /// The lines in which a child recorded a wrong result.
+  /// The lines in which a child process recorded a wrong result.
   var wrong: [String] = []
 
   init(_ path: String) throws {
@@ -33,7 +33,7 @@ private struct AccountLog {
 }
 
 extension Findings {
-  /// Opens a directory and verifies its accounts against the steps of the children.
+  /// Opens a directory and verifies its accounts against the recorded steps of the child processes.
   /// - Returns: the findings and the number of acknowledged steps.
   static func checkAccounts(_ directory: String, log path: String) async throws -> (Findings, Int) {
     let log = try AccountLog(path)

@@ -8,14 +8,15 @@ import Identity
 import JSON
 import OrderedStore
 
-/// The work of one child: `DIRECTORY ACKNOWLEDGEMENTS FIRST COUNT WORKERS sync|nosync HOURS-BEHIND`.
+/// The work of one child process. Its command-line arguments are
+/// `DIRECTORY ACKNOWLEDGEMENTS FIRST COUNT WORKERS sync|nosync HOURS-BEHIND`.
 struct AccountWorkload {
   private let arguments: ChildArguments
   private let log: ChildLogWriter
 
   static let project = "crash"
-  /// Every step whose number is divisible by this creates a key of a service account, because a key takes a hundred
-  /// times as long as a user.
+  /// Each step whose number is a multiple of this constant creates keys of a service account. Such steps are rare,
+  /// because creating a key takes a hundred times as long as creating a user.
   private static let stepsPerKey = 40
 
   init(arguments: [String]) throws {
@@ -23,10 +24,10 @@ struct AccountWorkload {
     log = try ChildLogWriter(self.arguments.acknowledgements)
   }
 
-  /// The ID of the user of a step.
+  /// The ID of the user that a step creates.
   static func id(_ number: Int) -> String { "user\(number)" }
 
-  /// The address of the user of a step.
+  /// The e-mail address of the user that a step creates.
   static func email(_ number: Int) -> String { "user\(number)@example.com" }
 
   func run() async throws {
@@ -55,14 +56,14 @@ struct AccountWorkload {
     }
   }
 
-  /// Runs a step between its beginning and its acknowledgement.
+  /// Records the beginning of a step, runs the step, and records its acknowledgement.
   private func step(_ name: String, _ body: () async throws -> Void) async throws {
     log.append("began \(name)")
     try await body()
     log.append("acknowledged \(name)")
   }
 
-  /// Creates a user. One of four is then disabled, and one of four is deleted.
+  /// Creates a user. One in four users is then disabled, and one in four is deleted.
   private func change(_ number: Int, _ database: IdentityDatabase) async throws {
     var account = Account(localID: Self.id(number), tenantID: nil, createdAt: 1)
     account.email = Self.email(number)

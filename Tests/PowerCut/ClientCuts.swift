@@ -1,6 +1,6 @@
-// The client-cuts run ends clients of an SDK at random changes of their disk. One third of the clients are killed, and
-// the disk keeps all data. For the other clients the power is cut (PowerCuts.swift). For half of all clients, a random sync
-// also fails before the kill or power cut.
+// The client-cuts run ends clients of an SDK at random changes of their disk, such as writes and renamed files. One third
+// of the clients are killed, and the disk keeps all data. For the other clients the power is cut (PowerCuts.swift). For
+// half of all clients, a random sync also fails before the kill or power cut.
 //
 // The next start must find a prefix of the writes, in order and without a gap. After a kill they include every write
 // whose event the app received; after a power cut or a failed sync, every write that is durable. The app must
@@ -26,7 +26,7 @@ struct ClientCuts {
   let product: Product
   let count: Int
   let seed: UInt64
-  /// The number of clients that continue with one cache before the run starts with an empty one.
+  /// The number of clients that use one cache, one after another, before the run starts with an empty cache.
   private static let clientsPerCache = 4
   private static let writes = 300
 
@@ -38,7 +38,7 @@ struct ClientCuts {
     let disk = try SimulatedDisk(below: product.cache)
     var generator = SeededRandom(seed: seed)
     var (cuts, clients, shown, durable, failures) = (0, 0, 0, 0, 0)
-    // The writes that the next client starts with. They are on the disk.
+    // The number of the last write in the cache with which the next client starts. The disk has kept this write.
     var before = 0
     var problems: [String] = []
     while cuts < count {
@@ -88,7 +88,7 @@ struct ClientCuts {
     return Report(text: (problems.prefix(20) + [summary]).joined(separator: "\n"), passed: problems.isEmpty)
   }
 
-  /// Starts a client with a copy of the cache.
+  /// Starts a client that reads a copy of the cache. Returns the log of that client.
   private func read(_ disk: SimulatedDisk) throws -> ClientLog {
     let root = try disk.copy()
     let path = disk.scratch.path + "/read"

@@ -4,13 +4,13 @@
 //
 //   hearth-crash cuts N [--seed S] [--no-sync]    N power cuts; with --no-sync it expects and reports losses
 //   hearth-crash each FROM TO [--seed S]          a power cut at each change of the disk, in a range
-//   hearth-crash accounts N [--seed S] [--no-sync]    the same for users, keys, service accounts and revocations
-//   hearth-crash faults write|sync FROM TO        the n-th write or sync fails, for every n
+//   hearth-crash accounts N [--seed S] [--no-sync]    like cuts, with users, keys, service accounts and revocations
+//   hearth-crash faults write|sync FROM TO        the n-th write or sync fails, for every n of a range
 //   hearth-crash full                             a file system of 4 MiB fills up
 //   hearth-crash client N [--seed S]              N kills and power cuts of clients of the Database SDK
-//   hearth-crash firestore-client N [--seed S]    the same for clients of the Firestore SDK
-//   hearth-crash write ...                        the child of cuts, faults and full (Workload.swift)
-//   hearth-crash write-accounts ...               the child of accounts (AccountWorkload.swift)
+//   hearth-crash firestore-client N [--seed S]    N kills and power cuts of clients of the Firestore SDK
+//   hearth-crash write ...                        the child process of cuts, faults and full (Workload.swift)
+//   hearth-crash write-accounts ...               the child process of accounts (AccountWorkload.swift)
 
 import Glibc
 

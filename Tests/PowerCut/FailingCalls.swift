@@ -10,7 +10,7 @@ enum Fault: String {
   case sync
 }
 
-/// A run over a range of n.
+/// A run that starts one child process for each n of a range.
 struct FailingCalls {
   let kind: Fault
   let numbers: ClosedRange<Int>

@@ -5,11 +5,12 @@
 
 import Glibc
 
-/// The simulated disk: the compiled shim and its directories.
+/// The simulated disk: the directories of a run, and the compiled shim, a library that replaces the file functions of
+/// the C library in child processes.
 struct SimulatedDisk {
   let scratch: Scratch
   private let shim: String
-  /// The path of the data directory below `root`; empty if both are the same.
+  /// The path of the data directory below `root`; empty if the data directory is `root`.
   private let subdirectory: String
 
   /// Compiles the shim.
@@ -123,7 +124,7 @@ struct PowerCuts {
   let count: Int
   let seed: UInt64
   let syncs: Bool
-  /// The number of children that continue with one directory before the run starts with an empty one.
+  /// The number of children that use one directory, one after another, before the run starts with an empty directory.
   private static let childrenPerDirectory = 8
 
   /// The findings so far.
@@ -169,8 +170,8 @@ struct PowerCuts {
     return report(tally)
   }
 
-  /// Cuts the power at each change of a range, and each time begins with an empty directory. Unlike ``run()`` it reaches every step
-  /// of a switch of logs.
+  /// Cuts the power at each change of a range, and each time begins with an empty directory. Unlike ``run()``, this
+  /// method also cuts the power at every step of the store's change from a full log file to a new log file.
   func runEach(_ changes: ClosedRange<Int>) async throws -> Report {
     let disk = try SimulatedDisk()
     var tally = Tally()

@@ -36,7 +36,7 @@ final class Scratch {
     }
   }
 
-  /// Copies the files of a directory into another.
+  /// Copies the files of a directory into another directory.
   static func copy(_ from: String, to: String) throws {
     guard let entries = opendir(from) else { throw CrashError("cannot list \(from)") }
     defer { closedir(entries) }

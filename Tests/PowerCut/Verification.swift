@@ -36,7 +36,7 @@ struct ChildLog {
   }
 }
 
-/// The findings of one image.
+/// The findings about one image, the data that the simulated disk retained at a power cut.
 struct Findings {
   /// The acknowledged data that is missing.
   var lost: [String] = []

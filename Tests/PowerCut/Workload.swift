@@ -8,7 +8,8 @@ import EmbeddedStore
 import Glibc
 import OrderedStore
 
-/// The arguments of a child: `DIRECTORY ACKNOWLEDGEMENTS FIRST COUNT WORKERS sync|nosync HOURS-BEHIND`.
+/// The command-line arguments of a child process:
+/// `DIRECTORY ACKNOWLEDGEMENTS FIRST COUNT WORKERS sync|nosync HOURS-BEHIND`.
 struct ChildArguments {
   let directory: String
   /// The path of the file of acknowledgements.
@@ -55,7 +56,7 @@ struct Workload {
 
   static func options(syncs: Bool, hoursBehind: UInt64 = 0) -> EmbeddedOptions {
     let clock = Self.clock(hoursBehind: hoursBehind)
-    // The memtable is so small that one child writes and merges several tables.
+    // The memtable (RocksDB's table in memory) is so small that one child writes several tables to disk and merges them.
     var options = EmbeddedOptions(
       store: StoreOptions(clock: clock, trimmingIntervalMilliseconds: 0), blockCacheBytes: 4 << 20,
       memtableBytes: 64 << 10)
@@ -128,8 +129,8 @@ struct Workload {
   }
 }
 
-/// The simulated disk of this process. It reports the kind of the last injected fault, and `none` without a
-/// shim.
+/// The simulated disk of this process, which is the shim (shim.c). `fault` is the kind of the last injected fault; `none` if
+/// the process runs without the shim.
 enum Shim {
   enum Fault: Int32 {
     case none = 0

@@ -1,22 +1,29 @@
-// A shim that simulates a disk, loaded into a process with LD_PRELOAD. It maintains an image of a directory:
-// the data that would remain after a power cut. It ends the process at a chosen change of the disk, and makes
-// a chosen write or sync fail.
+// A shim that simulates a disk: a library, loaded into a process with LD_PRELOAD, that replaces the file functions of the
+// C library. It maintains an image of a directory: the data that would remain after a power cut. It ends the process at a
+// chosen change of the disk, and makes a chosen write or sync fail.
 //
 // The model, as strict as POSIX permits:
 //   - written bytes, truncations and new sizes reach the image when the file is synced;
-//   - names (files and directories created, moved, removed) reach it when the directory that contains them is synced, in
-//     order. A move of a file between two directories is two changes: the new name, then the removal of the old one. That
-//     of a directory is one change of both, because a directory has one parent;
+//   - changed names (of files and directories that are created, moved or removed) reach the image, in order, when the
+//     directory that contains the names is synced. A move of a file between two directories is two changes: the new name,
+//     then the removal of the old name. A move of a directory is one change of both names, because a directory has one
+//     parent;
 //   - a failed sync loses its data permanently, although the process still reads it (like Linux);
-//   - at a cut, nothing else remains (mode "drop"), or some writes of each file since its last sync, cut at sectors, and the
-//     first few changes of names, in order (mode "tear").
-// The shim makes no real syncs: only the image counts, and thousands of cuts must run in minutes. The image is written when
-// the process ends: at the cut, or by exit.
+//   - at a power cut in mode "drop", no other data remains. In mode "tear", some writes of each file since its last sync
+//     remain, in complete sectors, and the first few changes of names, in order.
+// The shim makes no real syncs, because only the image is verified, and thousands of power cuts must run in minutes. The
+// image is written when the process ends: at the power cut, or by exit.
 //
-// Environment: POWERCUT_DIR the directory, POWERCUT_IMAGE its image (an empty directory on the same file system),
-// POWERCUT_OBJECTS the directory of the image's files, POWERCUT_AT the change at which the process ends (0: never),
-// POWERCUT_SEED, POWERCUT_MODE drop|tear, POWERCUT_FAIL_WRITE and POWERCUT_FAIL_SYNC the number of the call that fails
-// (0: none), POWERCUT_IGNORE_SYNCS 1 for a disk that reports syncs without making them.
+// Environment variables:
+//   POWERCUT_DIR            the directory
+//   POWERCUT_IMAGE          the image of the directory (an empty directory on the same file system)
+//   POWERCUT_OBJECTS        the directory of the image's files
+//   POWERCUT_AT             the number of the change at which the process ends; 0 for never
+//   POWERCUT_SEED           the seed of the random choices
+//   POWERCUT_MODE           drop or tear
+//   POWERCUT_FAIL_WRITE     the number of the write that fails; 0 for none
+//   POWERCUT_FAIL_SYNC      the number of the sync that fails; 0 for none
+//   POWERCUT_IGNORE_SYNCS   1 for a disk that reports syncs as done but does not perform them
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -40,7 +47,7 @@ enum { MAX_FILES = 8192, MAX_DEPTH = 64, SECTOR = 512 };
 typedef struct pending {
   struct pending *next;
   off_t offset;
-  size_t length;  // of data; SIZE_MAX for a truncation to `offset`
+  size_t length;  // the bytes of `data`; SIZE_MAX for a truncation to `offset`
   char data[];
 } pending;
 
@@ -58,11 +65,11 @@ struct object {
   int is_log, is_dir;
   // The writes of a file that are not durable, in order.
   pending *first, **last;
-  // A directory has the names that the process sees, and the durable ones.
+  // The names in a directory: those that the process sees, and those that are durable.
   name *names, *durable;
 };
 
-// A change of names that is not durable yet: one disappears, or one appears, or both.
+// A change of names that is not durable yet: an old name disappears, or a new name appears, or both.
 typedef struct change {
   struct change *next;
   object *source, *target, *file;
@@ -256,8 +263,8 @@ static void apply_changes(object *directory) {
   while (*disk.last_change) disk.last_change = &(*disk.last_change)->next;
 }
 
-// Adds a change, after the process has made it. Of a name that appears, `source` and `from` are null; of one that disappears,
-// `target`, `to` and `file`.
+// Adds a change after the process has made it. If no name disappears, `source` and `from` are null. If no name appears,
+// `target`, `to` and `file` are null.
 static void add_change(object *source, const char *from, object *target, const char *to, object *file) {
   change *c = calloc(1, sizeof *c);
   c->source = source;
@@ -327,7 +334,7 @@ static object *tracked_file(int fd) {
   return file && !file->is_dir ? file : NULL;
 }
 
-// Copies a file that the directory has at the start to the image.
+// Copies a file that the directory contains at the start to the image.
 static void adopt_file(object *file, const char *path) {
   char copy[8192], buffer[1 << 16];
   int from = real_open(path, O_RDONLY | O_CLOEXEC);
@@ -422,8 +429,8 @@ int powercut_fault(void) {
   return fault;
 }
 
-// How often a directory was synced by `fsync`. SQLite syncs the directory of a new file by `fdatasync`, and that says nothing
-// about the log, so it does not count.
+// The number of syncs of directories by `fsync`. Syncs by `fdatasync` do not count: SQLite makes such a sync when it creates
+// a file, and it does not show that the log was synced.
 long powercut_directory_syncs(void) {
   pthread_mutex_lock(&disk.lock);
   long syncs = disk.directory_syncs;
@@ -542,7 +549,7 @@ static int sync_tracked(object *file, int is_full) {
     disk.fault = file->is_log ? 1 : 2;
     forget_pending(file);
   } else if (disk.ignores_syncs) {
-    // Nothing reaches the image.
+    // The sync is ignored, so the image does not change.
   } else if (file->is_dir) {
     apply_changes(file);
     disk.directory_syncs += is_full;

@@ -121,7 +121,7 @@ struct ClientModelTests {
     await engine.shutdown()
   }
 
-  @Test("Clients show only states that the database had, and the latest one at the end", arguments: 0..<80)
+  @Test("Clients show only states that the database had, and the latest state at the end", arguments: 0..<80)
   func property(seed: Int) async throws {
     var random = RandomNodes(seed: UInt64(seed))
     let engine = RealtimeEngine(store: try MemoryStore(), policy: OpenPolicy())

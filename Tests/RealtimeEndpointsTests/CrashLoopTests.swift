@@ -1,8 +1,8 @@
 // Tests repeated kills of the real server on one directory: acknowledged writes persist, atomic writes stay
 // atomic, and onDisconnect operations run exactly once.
 //
-// `make kills N=100 SEED=7` kills it more often: HEARTH_KILLS times from HEARTH_KILLS_SEED on. Each run
-// prints the checked counts.
+// `make kills N=100 SEED=7` kills the server more often. The environment variable HEARTH_KILLS is the number of kills, and
+// HEARTH_KILLS_SEED is the seed of the random choices. Each run prints the number of checked writes.
 
 import Foundation
 import NIOConcurrencyHelpers

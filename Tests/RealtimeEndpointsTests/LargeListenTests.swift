@@ -85,7 +85,7 @@ struct LargeListenTests {
           #"{"r":3,"a":"q","b":{"p":"/a/other","h":""}}"#, #"{"r":4,"a":"q","b":{"p":"/b","h":""}}"#,
           #"{"r":5,"a":"q","b":{"p":"/b","q":\#(query),"t":2,"h":""}}"#,
         ], expect: (1...5).map { #"{"r":\#($0),"b":{"s":"ok","d":{}}}"# })
-      // The writer sends the large change. It is directly followed by changes for the listens that it ends and for
+      // The writer sends the large change, and directly after it changes for the listens that this change ends and for
       // other listens.
       let writer = try await RawSocket.open(server)
       try await writer.play(

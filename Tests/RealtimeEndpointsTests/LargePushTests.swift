@@ -15,8 +15,8 @@ import Testing
 
 @Suite("Large pushes of the Realtime Database", .timeLimit(.minutes(10)))
 struct LargePushTests {
-  /// The size of a large value in bytes. All writes of a test together stay below the size at which queued pushes are
-  /// coalesced. So even a slow test client receives each push.
+  /// The size of a large value in bytes. All writes of a test together stay below the size at which the server coalesces
+  /// queued pushes (combines several into one). So even a slow test client receives each push.
   private static let large = 2_000
 
   /// Receives outputs on its event loop, and requires that pushes above 100 bytes are encoded off the loop.
@@ -106,7 +106,7 @@ struct LargePushTests {
     #expect(received.isEmpty)
   }
 
-  @Test("a socket receives large and small changes in the order of the writes, and its responses after them")
+  @Test("a socket receives large and small changes in the order of the writes, and then its responses")
   func socket() async throws {
     var limits = RealtimeEndpointLimits()
     limits.loopEncodingBytes = Self.large / 2

@@ -1,5 +1,5 @@
-// Tests the output queue of one connection. For a slow client it coalesces pushes: it combines several into
-// one. The client must still show only states that the database had.
+// Tests the output queue of one connection. For a slow client the queue coalesces pushes: it combines several pushes into
+// one push. The client must still show only states that the database had.
 
 import NIOCore
 import RandomModels
@@ -38,13 +38,13 @@ struct OutboundQueueTests {
   }
 
   @Test(
-    "Dequeued pushes give only states that the database had, in order, and the latest one at the end",
+    "Dequeued pushes give only states that the database had, in order, and the latest state at the end",
     arguments: 0..<300)
   func replay(seed: Int) {
     var random = RandomNodes(seed: UInt64(seed))
     var queue = OutboundQueue()
-    // `states` has all states of the data behind each tag. `client` has the client's state and its index
-    // among them.
+    // A tag identifies a filtered listen; 0 stands for all default listens. `states` has, for each tag, all states of the
+    // data of its listens. `client` has the client's state, and the index of this state in `states`.
     var states: [Int64: [Node]] = [0: [.empty], 1: [.empty], 2: [.empty]]
     var client: [Int64: (node: Node, index: Int)] = [:]
     for tag in states.keys { client[tag] = (.empty, 0) }

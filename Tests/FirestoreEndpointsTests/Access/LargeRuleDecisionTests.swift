@@ -47,7 +47,7 @@ import Testing
       "Commit", request, metadata: asOwner ? GRPCTestClient.administrator : [])
   }
 
-  @Test("a commit of 450 masked updates of documents of 10 KB under affectedKeys() is allowed")
+  @Test("a rule with affectedKeys() allows a commit of 450 masked updates of documents of 10 KB")
   func maskedUpdates() async throws {
     try await withServer { port in
       var fields = Dictionary(
@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  @Test("the rules for a BatchGetDocuments of 600 names may read 20 documents, and not 21")
+  @Test("for a BatchGetDocuments request with 600 names, rules may read 20 other documents, but not 21")
   func lookups() async throws {
     try await withServer { port in
       func status(_ groupCount: Int) async throws -> Int {

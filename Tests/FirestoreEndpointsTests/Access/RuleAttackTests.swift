@@ -79,7 +79,7 @@ import Testing
     return (reply.json.array ?? []).map { "\($0["document"])" }.joined(separator: "\n")
   }
 
-  @Test("over REST, no attack succeeds, shows a protected document or changes one")
+  @Test("over REST, no attack succeeds, and none shows or changes a protected document")
   func rest() async throws {
     try await withServer { port, time in
       let before = try await state(port)
@@ -128,7 +128,7 @@ import Testing
   )
   func listens() async throws {
     try await withServer { port, _ in
-      // No token, and two forged tokens.
+      // The resume tokens of the targets: none, and two forged tokens.
       let tokens: [Data?] = [nil, Data([1, 2, 3]), Data(repeating: 0, count: 16)]
       for token in tokens {
         let listen = try await ListenClient(port.client)
@@ -147,7 +147,7 @@ import Testing
         }
         for target in stride(from: Int32(2), through: id, by: 2) {
           let cause = try await listen.removal(of: target)
-          // A forged token is an invalid argument; a denied target is removed with the production text.
+          // A forged token is an invalid argument. A denied target is removed with the hosted product's error text.
           #expect([3, 7].contains(cause.code), "target \(target): \(cause.code) \(cause.message)")
           #expect(!cause.message.contains(Self.marker))
         }

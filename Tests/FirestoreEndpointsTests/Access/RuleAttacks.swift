@@ -66,11 +66,12 @@ struct RuleAttack: CustomStringConvertible {
     }
     """
 
-  /// Every attack. None may succeed.
+  /// Every attack. No attack may succeed.
   static let all: [RuleAttack] =
     paths + masks + foreignWrites + lookups + lists + groups + administration + consistency + transactions
 
-  /// Requests that the rules allow. They show that the attacks do not fail only because all requests are denied.
+  /// Requests that the rules allow. Their success shows that the attacks do not fail only because the server denies every
+  /// request.
   static let permitted: [RuleAttack] = [
     RuleAttack(kind: "permitted", method: "GET", target: "\(root)/users/eve"),
     RuleAttack(kind: "permitted", method: "GET", target: "\(root)/posts/open", isSignedIn: false),

@@ -1,8 +1,9 @@
 // Tests that denied data has no influence on any transport. Two servers store the same permitted documents and different
-// denied ones. A policy denies by path and at random. Every response over gRPC, REST and WebChannel, and every listener's result, must be
-// the same from both servers, and no byte may show a denied document.
+// denied documents. A policy denies by path and at random. Every response over gRPC, REST and WebChannel, and every
+// listener's result, must be the same from both servers, and no byte may show a denied document.
 //
-// HEARTH_ACCESS_PROGRAMS sets the number of programs, HEARTH_SEED the first seed; `make access` is the long run.
+// Each seed makes a program, a random sequence of writes and requests. The environment variable HEARTH_ACCESS_PROGRAMS
+// sets the number of programs, and HEARTH_SEED sets the first seed. `make access` runs many programs.
 
 import Access
 import AccessFixture
@@ -114,7 +115,7 @@ struct TransportNoninterferenceTests {
     let _: Google_Protobuf_Empty = try await port.client.unary("Rollback", request)
   }
 
-  /// Writes the same permitted documents on both servers, and different denied ones.
+  /// Writes the same permitted documents on both servers, and different denied documents.
   private func write(_ step: Int, _ random: inout SeededGenerator, on ports: [FirestoreTestPort]) async throws
   {
     let shared: [Proto.Write] = ["c/a", "c/b", "c/a/s/x", "e/a"].compactMap { path in
@@ -148,7 +149,8 @@ struct TransportNoninterferenceTests {
     let back = try await client.open(after: 0)
     var text = ""
     while let array = try await back.nextMessage() {
-      // The number of a message is dropped: it counts earlier noops, which depend on time.
+      // The number of a message is dropped, because it depends on time: it also counts earlier noops, the empty messages
+      // that keep the response open.
       text += array.text.drop { $0 != " " } + "\n"
       if array.text.contains("REMOVE") || array.text.contains("CURRENT") { break }
     }

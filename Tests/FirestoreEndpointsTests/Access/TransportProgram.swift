@@ -102,7 +102,7 @@ struct TransportProgram {
     elements[random.below(elements.count)]
   }
 
-  /// The path of a document. Half of the documents are denied, and each server lacks half of these.
+  /// The path of a document. Half of the paths are of denied documents, and each server stores other denied documents.
   mutating func documentPath() -> String {
     pick([
       "c/a", "c/b", "c/missing", "e/a", "c/a/s/x", "d/d1", "d/d2", "d/zebra0", "d/zebra1", "d/d1/s/zebra0",
@@ -147,7 +147,7 @@ struct TransportProgram {
     }
     if random.below(3) == 0 { query += #","limit":\#(1 + random.below(3))"# }
     if random.below(5) == 0 { query += #","offset":1"# }
-    // The query may contain two members `orderBy`. This error of the request must not depend on data either.
+    // The query may contain two members `orderBy`. The error for such a request must not depend on data either.
     return query + "}"
   }
 

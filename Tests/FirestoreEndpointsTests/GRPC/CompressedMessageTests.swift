@@ -58,7 +58,7 @@ struct CompressedMessageTests {
   }
 
   @Test(
-    "Compressed messages are decompressed: small and large ones, in either encoding",
+    "Small and large messages are decompressed, with gzip and with deflate",
     arguments: [("gzip", CompressionAlgorithm.gzip), ("deflate", .deflate)])
   func decompression(encoding: String, algorithm: CompressionAlgorithm) async throws {
     try await withEcho { client in
@@ -178,7 +178,7 @@ struct CompressedMessageTests {
     let noise = TestCompressor.compress((0..<(2 << 20)).map { _ in UInt8.random(in: 0...255) })
     try await withEcho(limits) { client in
       try await BusyThreads.withBusyDecompression { busy in
-        // The decompression threads are blocked, so the messages wait. A reset must release each of them.
+        // The decompression threads are blocked, so the messages wait. The reset of a call must release its message.
         for method in ["Echo", "Converse", "Echo"] {
           let call = try await open(client, method)
           try await call.send(raw: framed(noise), endStream: true)
@@ -243,7 +243,7 @@ struct CompressedMessageTests {
   }
 
   @Test(
-    "A compressed message without an encoding is INTERNAL; an unknown encoding is UNIMPLEMENTED with the accepted ones"
+    "A compressed message whose call names no encoding is INTERNAL; a call with an unknown encoding is UNIMPLEMENTED"
   )
   func encodings() async throws {
     try await withEcho { client in

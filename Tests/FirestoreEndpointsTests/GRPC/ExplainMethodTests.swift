@@ -11,7 +11,9 @@ import Testing
 
 @Suite("Explained queries over gRPC", .timeLimit(.minutes(10)))
 struct ExplainMethodTests {
-  @Test("Without `analyze` only the plan arrives; with it, plan and statistics arrive with the last document")
+  @Test(
+    "Without `analyze` only the plan arrives; with `analyze`, plan and statistics arrive with the last document"
+  )
   func queries() async throws {
     try await FirestoreTestServer.with { client in
       try await client.commit((0..<4).map { .set("c/d\($0)", ["n": .int(Int64($0))]) })

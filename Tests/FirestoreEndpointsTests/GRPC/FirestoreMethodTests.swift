@@ -111,7 +111,7 @@ struct FirestoreMethodTests {
     }
   }
 
-  @Test("Rollback releases the documents that a transaction read")
+  @Test("Rollback releases the locks on the documents that a transaction read")
   func rollback() async throws {
     try await FirestoreTestServer.with { client in
       var begin = Google_Firestore_V1_BeginTransactionRequest()
@@ -174,7 +174,9 @@ struct FirestoreMethodTests {
     }
   }
 
-  @Test("A pipeline is rejected because of the database's edition, after the database's name is checked")
+  @Test(
+    "A pipeline query, which the database's edition does not support, is rejected after the name is checked"
+  )
   func pipeline() async throws {
     try await FirestoreTestServer.with { client in
       func rejection(_ database: String) async throws -> GRPCStatus {

@@ -104,7 +104,7 @@ struct GracefulShutdownTests {
   @Test("A partly read response is sent completely, also with new calls on the connection")
   func partlyReadResponse() async throws {
     try await drain { _, client in
-      // The response is much larger than the windows.
+      // The response is much larger than the flow-control windows.
       try await client.openWindows(0, by: 1 << 20)
       try await client.request(1, FrameConnection.callFields("Large"), [])
       guard case .headers(1, _, false) = try await client.next() else { throw DeadlinePassed() }

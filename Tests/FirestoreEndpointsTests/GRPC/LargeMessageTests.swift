@@ -1,5 +1,5 @@
-// Tests messages above the size limit. They are rejected with the usual error at any size, and the server
-// does not keep their bytes. On a stream the error follows the responses to earlier messages.
+// Tests messages above the size limit. The server rejects a message of any such size with the usual error, and does not
+// keep the message's bytes. On a stream the error follows the responses to earlier messages.
 
 import FirestoreProtobuf
 import Foundation

@@ -109,7 +109,7 @@ struct LimitTests {
     },
     LimitCase("a document's size, by a transform", "exceeds the maximum allowed size of 1,048,576 bytes") {
       excess in
-      // A number field adds eight bytes, and its name with 1 more.
+      // A number field adds eight bytes for the number, the bytes of the field's name, and one byte more.
       let fields = LimitCase.document(of: FirestoreLimits.standard.documentBytes - 10 + excess)
       return LimitCase.request([
         Write(
@@ -234,7 +234,9 @@ struct LimitTests {
     },
   ]
 
-  @Test("A request at the limit passes; one above it is rejected and writes nothing", arguments: cases)
+  @Test(
+    "A request at the limit passes; a request above the limit is rejected and writes nothing",
+    arguments: cases)
   func bounds(limit: LimitCase) async throws {
     try await FirestoreTestServer.with { client in
       let aboveLimit = try limit.commit(1)

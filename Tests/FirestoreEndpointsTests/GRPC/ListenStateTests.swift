@@ -261,7 +261,7 @@ struct ListenStateTests {
   // MARK: Reads in the past
 
   @Test(
-    "A read at a past time returns its state; an expired time is FAILED_PRECONDITION, a future one INVALID_ARGUMENT"
+    "A read returns the state at a past time; an expired time is FAILED_PRECONDITION, a future time INVALID_ARGUMENT"
   )
   func pastReads() async throws {
     try await ClockedTestPort.with { port in

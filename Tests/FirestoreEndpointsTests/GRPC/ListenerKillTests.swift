@@ -1,8 +1,8 @@
 // Tests listeners whose server is killed repeatedly during writes. After each resume, every snapshot contains the
 // results of all queries at the snapshot's time, also if responses to writes were lost.
 //
-// HEARTH_LISTENER_PROGRAMS sets the number of kills to a tenth of its value, at least three. HEARTH_SEED
-// sets the random choices.
+// The number of kills is a tenth of the environment variable HEARTH_LISTENER_PROGRAMS, and at least three. HEARTH_SEED
+// is the seed of the random choices.
 
 import FirestoreModel
 import FirestoreProtobuf

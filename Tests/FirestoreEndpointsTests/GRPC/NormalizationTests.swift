@@ -1,5 +1,5 @@
 // Tests names that Swift's `String` compares as equal and Firestore does not: "é" as one scalar and as two.
-// Both forms must coexist in every request and response, so these tests build and read the bytes.
+// The two forms of "é" must coexist in every request and response, so these tests build and read the bytes.
 
 import FirestoreModel
 import FirestoreWire
@@ -44,7 +44,7 @@ struct NormalizationTests {
       + fields.entries.flatMap { field(2, field(1, $0.key) + field(2, DocumentCodec.encode($0.value))) }
   }
 
-  /// Returns the length-delimited fields of a message with a number; skips the others.
+  /// Returns the length-delimited fields of a message with the given field number, and skips all other fields.
   private func parts(_ number: Int, of message: [UInt8]) throws -> [[UInt8]] {
     var parts: [[UInt8]] = []
     var rest = message[...]

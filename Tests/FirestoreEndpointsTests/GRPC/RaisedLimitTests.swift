@@ -86,7 +86,7 @@ struct RaisedLimitTests {
   ]
 
   @Test(
-    "A request at the raised limit passes and is read back; a larger one is rejected with the new number",
+    "A request at the raised limit passes and is read back; for a larger request the error has the raised limit",
     arguments: cases)
   func bounds(limit: LimitCase) async throws {
     let directory = FirestoreTestServer.temporaryDirectory()
@@ -106,7 +106,7 @@ struct RaisedLimitTests {
         #expect(stored.fields == passing.writes[0].update.fields)
       }
       // The same write again replaces the document, so one commit removes the old index entries and adds the new
-      // ones.
+      // index entries.
       let _: Google_Firestore_V1_CommitResponse = try await client.unary("Commit", passing)
       try await client.commit([.delete("c/d")])
     }
@@ -211,7 +211,7 @@ struct RaisedLimitTests {
     }
   }
 
-  @Test("Queries at the raised limits succeed; queries above them are rejected with the new number")
+  @Test("Queries at the raised limits succeed; for queries above these limits the error has the raised limit")
   func queries() async throws {
     try await FirestoreTestServer.with(.ephemeral, Self.raise) { client in
       try await client.commit((0..<600).map { .set("c/d\($0)", ["n": .int(Int64($0)), "z": .int(0)]) })

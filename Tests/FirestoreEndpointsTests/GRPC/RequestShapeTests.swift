@@ -137,7 +137,9 @@ struct RequestShapeTests {
     }
   }
 
-  @Test("If a request has both a transaction and a read time, the last one applies, as in any oneof")
+  @Test(
+    "If a request has a transaction and a read time, the last of the two fields applies, as in any protobuf oneof"
+  )
   func lastSelector() async throws {
     try await FirestoreTestServer.with { client in
       let time = try await client.commit([.set("c/d", ["n": .int(1)])]).commitTime

@@ -145,8 +145,8 @@ struct StreamErrorTests {
     limits.http2.maximumStreamErrors = 300
     try await withConnection(limits) { _, client in
       let fields = FrameConnection.callFields("Echo", [("connection", "close")])
-      // 250 errors are below this test's limit of 300. The connection must not end, although NIOHTTP2 permits fewer
-      // glitches by default.
+      // 250 stream errors are below this test's limit of 300. The connection must not end, although NIOHTTP2's default
+      // limit on such errors, `maximumConnectionGlitches`, is lower.
       for index in 0..<250 { try await client.request(1 + 2 * index, fields) }
       try await client.request(501, FrameConnection.callFields("Echo"), [1])
       #expect(try await client.status(of: 501) == 0)
@@ -178,7 +178,7 @@ struct StreamErrorTests {
       }
       try await expectOpenStream(client, stream: 1)
       try await expectOpenStream(client, stream: 239)
-      // The end of a stream frees capacity for another.
+      // The end of a stream frees capacity for another stream.
       try await client.send(FrameConnection.frame(0, 1, 1))
       #expect(try await client.status(of: 1) == 0)
       try await client.request(245, FrameConnection.callFields("Echo"), [1])

@@ -42,7 +42,7 @@ struct UnreadResponseTests {
   }
 
   @Test(
-    "While a client keeps its window closed, the server holds a bounded number of responses; later all arrive"
+    "While a client's window is closed, the server holds few responses; when the window opens, all responses arrive"
   )
   func boundedQueue() async throws {
     var limits = PortLimits()
@@ -54,8 +54,7 @@ struct UnreadResponseTests {
       func begun() -> Int { calls.count { $0.hasUnreadEvents } }
       #expect(try await eventually { begun() > 0 })
       let held = try await standstill(of: begun, below: calls.count) {
-        // Any response shows that the server still works, and the error for a missing document is the smallest
-        // one.
+        // Any response shows that the server still works. The error for a missing document is the smallest response.
         _ = try? await server.client.get("w/none")
       }
       #expect(held > 0)
@@ -89,7 +88,7 @@ struct UnreadResponseTests {
     }
   }
 
-  @Test("A connection with unread responses is closed after a timeout, with its waiting calls")
+  @Test("A connection with unread responses is closed after a timeout, which also ends its waiting calls")
   func timeout() async throws {
     var limits = PortLimits()
     limits.http2.maximumQueuedResponseBytes = 2 << 20

@@ -45,8 +45,7 @@ struct WriteBackPressureTests {
       }
       // When the server stops reading, it has read only a few messages.
       let last = try await standstill(of: { accepted.withLockedValue { $0 } }, below: count) {
-        // Any response shows that the server still works, and the error for a missing document is the smallest
-        // one.
+        // Any response shows that the server still works. The error for a missing document is the smallest response.
         _ = try? await client.get("w/none")
       }
       // The server may read the queue's limit, the bytes of the flow-control window, and the messages that cross

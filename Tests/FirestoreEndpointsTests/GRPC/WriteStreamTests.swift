@@ -61,7 +61,7 @@ struct WriteStreamTests {
     }
   }
 
-  @Test("A failed batch ends the stream with its error; earlier batches are applied, later ones are not")
+  @Test("A failed batch ends the stream with its error; earlier batches are applied, later batches are not")
   func failingBatch() async throws {
     try await FirestoreTestServer.with { client in
       let (call, first) = try await handshake(client)

@@ -116,7 +116,7 @@ struct CompressedBodyTests {
     }
   }
 
-  @Test("a corrupt body gets 400, an unsupported encoding 415 with the supported ones")
+  @Test("a corrupt body gets 400; an unsupported encoding gets 415 with the names of the supported encodings")
   func invalid() async throws {
     try await FirestoreTestServer.serving { server in
       let compressed = TestCompressor.compress(Array("{}".utf8))

@@ -1,4 +1,5 @@
-// Compares the JSON conversion with that of SwiftProtobuf, and the schema tables with the .proto files.
+// Compares the JSON conversion with that of SwiftProtobuf. Also compares the schema tables, which list the JSON members of
+// each message, with the .proto files.
 
 import FirestoreModel
 import FirestoreProtobuf

@@ -79,13 +79,12 @@ struct FirestoreRESTLimitTests {
       let first = try await client.request(.POST, "\(docs):runQuery", end: false)
       try await first.stream.setOption(.autoRead, value: false).get()
       try await first.send(query, end: true)
-      // The server serves calls until it notices that the first response is unread. It queues the next call.
+      // The server serves calls until it notices that the first response is unread. Then the server queues the next call.
       var held: HTTP2Client.Exchange?
       while held == nil {
         let call = try await client.request(.GET, "\(docs)/a/b")
         let responseCount = try await standstill(of: { call.parts.isEmpty ? 0 : 1 }, below: 1) {
-          // Any response shows that the server still works, and the error for a missing document is the smallest
-          // one.
+          // Any response shows that the server still works. The error for a missing document is the smallest response.
           _ = try? await port.client.get("a/b")
         }
         if responseCount == 0 { held = call }

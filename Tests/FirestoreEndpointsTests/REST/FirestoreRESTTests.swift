@@ -166,7 +166,7 @@ struct FirestoreRESTTests {
     return "e30.\(claims)."
   }
 
-  @Test("a transaction commits, another one rolls back")
+  @Test("a transaction commits, and another transaction rolls back")
   func transactions() async throws {
     try await FirestoreTestServer.serving { server in
       let begun = try await server.rest(
@@ -232,7 +232,7 @@ struct FirestoreRESTTests {
   }
 
   @Test(
-    "the error of an unknown parameter names it",
+    "the error of an unknown parameter names the parameter",
     arguments: [
       ("nonsense=1", "Unknown name \"nonsense\": Cannot bind query parameter."),
       ("mask.fieldPaths.x=1", "Unknown name \"mask.fieldPaths.x\""), ("mask=a", "Unknown name \"mask\""),

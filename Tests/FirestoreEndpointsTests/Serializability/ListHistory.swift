@@ -17,12 +17,12 @@ struct ListTransaction: Sendable {
   }
 
   var id: Int
-  /// The lists that it read, without its own appends.
+  /// The lists that the transaction read, without the values that it appended itself.
   var reads: [ListKey: [Int64]] = [:]
-  /// At most one value for each list.
+  /// The values that the transaction appended, at most one to each list.
   var appends: [ListKey: Int64] = [:]
   var outcome = Outcome.unknown
-  /// The times of its begin and end, by the same clock for all transactions.
+  /// The times at which the transaction began and ended, by the same clock for all transactions.
   var began: UInt64 = 0
   var ended: UInt64 = .max
 }

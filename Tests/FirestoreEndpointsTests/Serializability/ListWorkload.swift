@@ -165,7 +165,7 @@ final class ListWorkload: Sendable {
       query.orderBy = [.init(Lists.count, random.below(2) == 0 ? .ascending : .descending)]
       query.limit = 1 + random.below(3)
       found = try await store.query(query, token)
-      // A result below the limit contains all lists.
+      // A result with fewer lists than the query's limit covers all lists.
       coveredKeys = found.count < query.limit ?? 0 ? Array(0..<keys) : found.map { Lists.key($0.name) }
     }
     var lists: [ListKey: [Int64]] = [:]

@@ -1,8 +1,9 @@
-// Tests of serializability: thousands of concurrent transactions, whose reads must match a serial order. They run on the
-// engine in this process, over sockets, and while the server is killed.
+// Tests of serializability: thousands of concurrent transactions, whose reads must match a serial order. The transactions
+// run on the engine in this process, over sockets, and while the server is killed.
 //
-// The environment variable HEARTH_SERIALIZABILITY is the number of rounds. Each round has new lists, since the cost of a
-// transaction grows with their length. HEARTH_SEED selects the requests. Their interleaving is not reproducible.
+// The environment variable HEARTH_SERIALIZABILITY is the number of rounds. Each round has new lists, because the cost of a
+// transaction grows with the length of its lists. The environment variable HEARTH_SEED selects the requests. The order in
+// which the requests of several clients interleave is not reproducible.
 
 import Access
 import EmbeddedStore

@@ -165,7 +165,8 @@ struct WebChannelTests {
     }
   }
 
-  /// Clients reopen a failed stream with the same targets. They remove a target only after its REMOVE.
+  /// Clients reopen a failed stream with the same targets, so one malformed target would fail every new stream. A client
+  /// drops a target only after the server's REMOVE for that target.
   @Test("Only a malformed target ends, and other targets continue", arguments: [false, true])
   func malformedTargetsFailAlone(isFirst: Bool) async throws {
     let query = #""query":{"parent":"p","structuredQuery":{"where":{"#

@@ -30,7 +30,8 @@ import Testing
   }
 
   @Test(
-    "a replaced policy removes the targets that it denies, also while nothing changes, and keeps the others")
+    "a new policy removes the targets that it denies, even if no document changes, and keeps the other targets"
+  )
   func replacedPolicy() async throws {
     let fixture = try EngineFixture()
     try await fixture.set("c/a", [:])
@@ -132,7 +133,8 @@ import Testing
   }
 
   @Test(
-    "a resumed target shows no name of a document that the caller could not read at the version of its token")
+    "a resumed target shows no name of a document that its caller could not read at the version of the resume token"
+  )
   func resumeFromDeniedVersion() async throws {
     let policy = TestPolicy { _, _, view in
       guard let flag = DocumentName(database: DatabaseName(project: "demo"), path: "flags/open") else {

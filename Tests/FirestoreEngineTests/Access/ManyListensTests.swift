@@ -1,5 +1,5 @@
-// Ten thousand open listens whose policy is replaced: no later change reaches those that lost their permission, and
-// writes do not wait for the decisions.
+// Tests with ten thousand open listens whose policy is replaced: no later change reaches a listen that lost its
+// permission, and writes do not wait for the policy's decisions about the listens.
 
 import Access
 import AccessFixture

@@ -1,7 +1,9 @@
-// Denied data has no influence: two engines hold the same permitted documents and different denied ones. A policy denies
-// by path and at random. Every outcome of the same requests, and every listener's result, must be the same on both.
+// Tests that denied data has no influence: two engines hold the same permitted documents and different denied documents. A
+// policy denies by path and at random. Every outcome of the same requests, and every listener's result, must be the
+// same on both engines.
 //
-// HEARTH_ACCESS_PROGRAMS sets the number of programs, HEARTH_SEED the first seed; `make access` is the long run.
+// Each seed makes a program, a random sequence of writes and requests. The environment variable HEARTH_ACCESS_PROGRAMS
+// sets the number of programs, and HEARTH_SEED sets the first seed. `make access` runs many programs.
 
 import Access
 import AccessFixture

@@ -1,4 +1,5 @@
-// Decisions about reads: the time and the state that they see, and the limit and order that the client requested.
+// Tests of a policy's decisions about reads. The policy sees the request's time, the state that is read, and the limit and
+// order that the client requested.
 
 import Access
 import AccessFixture

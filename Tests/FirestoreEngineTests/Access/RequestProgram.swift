@@ -1,5 +1,5 @@
-// Random writes and requests for the tests of denied data. Requests are plain data, so that several engines run the same
-// ones, and outcomes are text without times and tokens.
+// Generates a request program: a random sequence of writes and requests for the tests of denied data. Requests are plain
+// data, so that several engines can run the same requests. Outcomes are text without times and tokens.
 
 import Access
 import FirestoreModel
@@ -40,7 +40,7 @@ struct RequestProgram {
     return writes
   }
 
-  /// A request of the kind that the step determines.
+  /// Returns a random request. The number of the step in the program determines the kind of the request.
   mutating func request(_ step: Int) -> Request {
     let root = ParentName(rootOf: model.database)
     let path = model.chance(40) ? ResourcePath(["d", model.pick(["d1", "d2", "z"])]) : model.path()

@@ -1,4 +1,5 @@
-// Page tokens and transaction tokens are valid only for the caller and the database that they were issued to.
+// Tests that page tokens and transaction tokens are valid only for the caller and the database that they were issued
+// to.
 
 import Access
 import AccessFixture

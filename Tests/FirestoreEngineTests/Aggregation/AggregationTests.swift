@@ -1,5 +1,5 @@
-// Aggregation queries: which documents they include, the arithmetic of sums and averages, and agreement with the results
-// of the base query.
+// Tests aggregation queries: which documents they include, the arithmetic of sums and averages, and agreement with the
+// results of the base query.
 
 import Access
 import FirestoreModel

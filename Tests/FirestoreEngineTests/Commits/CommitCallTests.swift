@@ -1,4 +1,5 @@
-// Commits in callback form: opening the database, waiting for locks, and cancellation.
+// Tests of commits whose caller passes a callback instead of awaiting the outcome: opening the database, waiting for locks,
+// and cancellation.
 
 import Access
 import Locking

@@ -1,5 +1,5 @@
-// Limits on the cost of one commit: each document is checked once for any number of writes. Work that
-// is repeated for each write counts against `maximumCommitCost`.
+// Tests the limits on the cost of one commit: each document is checked once for any number of writes. Work that is
+// repeated for each write counts against `maximumCommitCost`.
 
 import Access
 import FirestoreModel
@@ -78,7 +78,7 @@ private struct RecordingPolicy: AccessPolicy {
     #expect(try await fixture.get("c/d")?["f1"] == 29)
   }
 
-  @Test("documents that a commit only verifies add to its cost")
+  @Test("documents that a commit only verifies add to the commit's cost")
   func documents() async throws {
     let fixture = try EngineFixture(maximumCommitCost: 1 << 20)
     let bytes = Value.bytes([UInt8](repeating: 1, count: 50_000))
@@ -98,7 +98,7 @@ private struct RecordingPolicy: AccessPolicy {
     }
   }
 
-  /// State of a plan after it finished or was rejected.
+  /// The state of a plan (the row changes that a commit would make) after planning finished or rejected the commit.
   private struct PlanOutcome: Sendable {
     var changes: Int
     var entries: Int

@@ -1,5 +1,5 @@
-// Large commits about which the access policy decides in several parts, each in a separate time slice of the sequencer,
-// which runs one commit of a database at a time.
+// Tests large commits about which the access policy decides in several parts, each in a separate time slice of the
+// sequencer, which runs one commit of a database at a time.
 
 import Access
 import AccessFixture
@@ -110,7 +110,9 @@ import Testing
     #expect(parts.all == [0, 1])
   }
 
-  @Test("a commit is denied if all plans for its decision together exceed the cost limit of one commit")
+  @Test(
+    "each part of a decision plans the commit again; if all plans exceed the cost limit, the commit is denied"
+  )
   func cost() async throws {
     let parts = Collected<Int>()
     let fixture = try EngineFixture(policy: Self.policy(parts) { _ in }, maximumCommitCost: 10_000)
@@ -203,7 +205,7 @@ import Testing
   }
 
   @Test(
-    "all parts of a decision see the same time and server timestamps; a decision that starts again gets new ones"
+    "all parts of a decision see the same time and server timestamps; a decision that starts again sees new times"
   )
   func time() async throws {
     let seen = Collected<Timestamp>()

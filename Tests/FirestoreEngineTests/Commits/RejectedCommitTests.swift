@@ -1,4 +1,4 @@
-// Rejected commits: the transaction ends, and its locks are released.
+// Tests that a rejected commit ends its transaction and releases the transaction's locks.
 
 import Access
 import FirestoreModel

@@ -1,4 +1,4 @@
-// Commits: preconditions, masks, transforms, several writes to one document, and update times.
+// Tests the writes of commits: preconditions, masks, transforms, several writes to one document, and update times.
 
 import Access
 import FirestoreModel
@@ -26,7 +26,7 @@ import Testing
     #expect(try await fixture.get("c/d") == nil)
   }
 
-  @Test("an empty mask creates an empty document and leaves an existing one unchanged")
+  @Test("a write with an empty mask creates an empty document, and leaves an existing document unchanged")
   func emptyMask() async throws {
     let name = try fixture.name("c/d")
     let touch = Write(.update(name, fields: [:]), mask: [])
@@ -78,7 +78,8 @@ import Testing
     #expect(try await fixture.get("c/d") == ["a": 3])
   }
 
-  @Test("a stale update-time precondition is FAILED_PRECONDITION, one in the future is INVALID_ARGUMENT")
+  @Test(
+    "a stale update time as precondition is FAILED_PRECONDITION, a future update time is INVALID_ARGUMENT")
   func updateTimePreconditions() async throws {
     let fixture = try EngineFixture()
     let name = try fixture.name("c/d")
@@ -269,7 +270,8 @@ import Testing
     #expect(try await fixture.get("c/d/e/f") == [:])
   }
 
-  @Test("create assigns a random id, and rejects an existing one")
+  @Test(
+    "a create request without an id gets a random id; a create request for an existing document is rejected")
   func createAndUpdate() async throws {
     let collection = try fixture.collection("c")
     let created = try await fixture.engine.createDocument(

@@ -1,4 +1,5 @@
-// Limits of the engine with their default and with raised values: time, indexes, targets and transactions.
+// Tests the limits of the engine, with their default values and with raised values: time, indexes, targets and
+// transactions.
 
 import Access
 import FirestoreModel
@@ -166,7 +167,8 @@ struct EngineLimitTests {
     try add(maximum + 1...maximum + 1)
     let rejection = FirestoreError.resourceExhausted("A stream may have \(maximum) targets.")
     try await eventually("one more target is rejected") { client.rejections == [rejection] }
-    // A change notifies only the matching one of many targets. Removing a target allows another one to be added.
+    // Only one of the many targets matches the change, so only that target is notified. After the removal of one target,
+    // another target can be added.
     let seen = client.changes
     try await fixture.set("c/d7", ["n": 1])
     try await eventually("the change arrives") { client.changes == seen + 1 }

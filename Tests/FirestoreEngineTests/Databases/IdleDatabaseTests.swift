@@ -1,5 +1,5 @@
-// Databases without a write for hours. Reads, transactions and listeners get the current time as their read time, not
-// the time of the last write. Therefore the trimming of old versions does not invalidate them.
+// Tests databases without a write for hours. Reads, transactions and listeners get the current time as their read time,
+// not the time of the last write. Therefore the trimming of old versions does not invalidate these read times.
 
 import Access
 import EmbeddedStore

@@ -1,5 +1,5 @@
-// Reads of the latest state while the sequencer (which runs one commit at a time) or the publishing thread (which makes
-// durable commits visible) is blocked: the reads do not wait.
+// Tests reads of the latest state while the sequencer (which runs one commit at a time) or the publishing thread (which
+// makes durable commits visible) is blocked: the reads do not wait.
 
 import Access
 import FirestoreModel

@@ -1,4 +1,4 @@
-// Databases without a commit: requests find them empty and create nothing, and the first commit creates them.
+// Tests databases without a commit: a request finds such a database empty and does not create it; the first commit does.
 
 import Access
 import AccessFixture
@@ -48,7 +48,7 @@ import Testing
     stream.addTarget(WatchTarget(id: 2, fixture.selection(StructuredQuery(from: [.init("c")]))))
     try await eventually("the target is current") { !client.view.snapshots.isEmpty }
     #expect(try await fixture.engine.databaseNames().isEmpty)
-    // The stream keeps its database open while many others are requested.
+    // The stream keeps its database open while many other databases are requested.
     for index in 0..<300 {
       _ = await failure {
         try await fixture.engine.getDocument(try Self.name("p\(index)"), as: .administrator)
@@ -61,7 +61,7 @@ import Testing
     stream.close()
   }
 
-  @Test("databases that were only read are released, and those with open transactions are not")
+  @Test("the engine releases databases that were only read, but no database with an open transaction")
   func release() async throws {
     let fixture = try EngineFixture()
     let token = try await fixture.begin()

@@ -1,5 +1,5 @@
-// One program of the differential test: documents, indexes, queries and later commits. A program is plain
-// data, so it can be generated from a seed, run, shrunk and printed.
+// One program of the differential test, which compares the engine with a simple reference evaluator: documents, indexes,
+// queries and later commits. A program is plain data, so it can be generated from a seed, run, reduced and printed.
 
 import FirestoreModel
 import OrderedStore
@@ -46,7 +46,7 @@ struct DifferentialProgram {
   var indexTime = IndexTiming.before
   /// Maximum rows that a query reads before it pauses.
   var maximumScanRows = EngineLimits.maximumScanRows
-  /// Later commits. Before every second one the listeners move to a new stream and resume.
+  /// Later commits. Before every second of these commits the listeners move to a new stream and resume.
   var commits: [[Change]] = []
   var questions: [Question]
 
@@ -74,8 +74,8 @@ struct DifferentialProgram {
 }
 
 extension RandomModel {
-  /// Generates a program. Generated queries that Firestore's rules reject are left out, so it may have fewer
-  /// questions.
+  /// Generates a program. The program omits generated queries that Firestore's rules for queries reject, so it may have
+  /// fewer than `questions` questions.
   static func program(seed: UInt64, questions: Int) -> DifferentialProgram {
     var model = RandomModel(seed: seed &* 7_919, database: DatabaseName(project: "demo"))
     if model.chance(80) { model.schema = RandomSchema.random(&model.random) }

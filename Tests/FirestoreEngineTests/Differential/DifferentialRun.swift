@@ -1,5 +1,5 @@
-// Runs a program on an engine and compares every result with the reference evaluator. Covers latest and past
-// reads, pages by cursors, aggregations, and listeners over two streams.
+// Runs a program of the differential test on an engine, and compares every result with that of the reference evaluator. A
+// run has latest and past reads, pages by cursors, aggregations, and listeners over two streams.
 
 import Access
 import FirestoreModel
@@ -85,7 +85,7 @@ struct DifferentialRun {
     guard let time = try await fixture.commit(writes).commitTime else {
       throw Difference(message: "a commit without a time")
     }
-    // The reference state contains the probe, because queries over every collection match it.
+    // The reference evaluator's documents include the probe, because queries over every collection match the probe.
     state[Self.probe] = try await fixture.get(Self.probe)
     return time
   }

@@ -1,5 +1,5 @@
-// Shrinks a failing program to a minimal one: without any single document, index, commit, question (a query and
-// how it runs) or part of these, the program passes.
+// Shrinks a failing program of the differential test to a minimal one. If any single document, index, commit, question (a
+// query and how it runs) or part of these is removed from the minimal program, the program passes.
 
 import FirestoreModel
 

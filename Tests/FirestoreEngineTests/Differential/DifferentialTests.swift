@@ -1,9 +1,9 @@
-// Compares the engine with a reference evaluator that implements Firestore's rules by full scans. The input
-// is random schemas, documents, indexes, queries and commits. A failing program is shrunk and printed with
-// its seed.
+// Compares the engine with a reference evaluator that implements Firestore's rules for queries by full scans. Each seed
+// makes a program: random documents, indexes, queries and commits. A failing program is reduced to a minimal program and
+// printed with its seed.
 //
-// HEARTH_PROGRAMS sets the number of queries, HEARTH_SEED the first seed. `make differential N=100000 SEED=1`
-// is the long run.
+// The environment variable HEARTH_PROGRAMS sets the number of queries, and HEARTH_SEED sets the first seed.
+// `make differential N=100000 SEED=1` runs many queries.
 
 import FirestoreModel
 import Foundation

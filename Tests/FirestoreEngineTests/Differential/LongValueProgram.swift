@@ -1,5 +1,6 @@
-// Programs of the differential test over values that index entries truncate. One collection holds most documents. Many
-// of their index entries are equal, so that the boundaries of ranges, cursors and limits are between equal entries.
+// Generates programs of the differential test (which compares the engine with a reference evaluator) over values that
+// index entries truncate. One collection holds most documents. Many of their index entries are equal, so that the
+// boundaries of ranges, cursors and limits are between equal entries.
 
 import FirestoreModel
 import OrderedStore

@@ -1,4 +1,4 @@
-// Encodings of document rows, index entries, commit records and tokens, and the decoding of corrupt bytes.
+// Tests the encodings of document rows, index entries, commit records and tokens, and the decoding of corrupt bytes.
 
 import Access
 import EmbeddedStore
@@ -12,7 +12,7 @@ import Testing
 @Suite("Row encodings", .timeLimit(.minutes(10))) struct RowTests {
   let database = DatabaseName(project: "demo")
 
-  @Test("keys have the documented byte layout")
+  @Test("the keys of rows have the documented byte layout")
   func keyLayout() {
     let books: [UInt8] = [0x03] + Array("books".utf8) + [0x00, 0x01]
     let b1: [UInt8] = [0x03] + Array("b1".utf8) + [0x00, 0x01]

@@ -1,5 +1,5 @@
-// Index builds and removals while documents change and the engine restarts. Entries always match the
-// documents, and queries always return correct results.
+// Tests index builds and removals while documents change and the engine restarts. Entries always match the documents,
+// and queries always return correct results.
 
 import FirestoreModel
 import OrderedStore

@@ -1,6 +1,6 @@
-// Random indexes under random queries. Results never depend on the indexes. In strict mode, a query fails without the
-// indexes that Firebase requires, and each index that its error requests serves the query. HEARTH_QUERY_PROGRAMS sets the
-// number of queries.
+// Tests random queries over random indexes. Results never depend on the indexes. In strict mode, a query fails without
+// the indexes that Firebase requires, and each index that its error requests serves the query. The environment variable
+// HEARTH_QUERY_PROGRAMS sets the number of queries.
 
 import Access
 import FirestoreModel
@@ -26,7 +26,8 @@ import Testing
     ReferenceEvaluator(database: fixture.database, documents: documents).result(of: query).map(\.path)
   }
 
-  @Test("results do not depend on the indexes, nor on whether these were built before or after the documents")
+  @Test(
+    "results depend neither on the indexes nor on whether indexes were built before or after the documents")
   func resultsIgnoreIndexes() async throws {
     var valid = 0
     var composite = 0

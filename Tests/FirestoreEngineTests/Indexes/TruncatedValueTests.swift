@@ -1,5 +1,5 @@
-// Tests that truncated values in index entries keep the order of values: different values may tie, but no entry
-// is on the wrong side of another or outside of a range.
+// Tests that truncated values in index entries keep the order of values. Different values may have equal entries, but no
+// entry is on the wrong side of another entry, and every range contains the entries of its values.
 
 import FirestoreModel
 import OrderedStore
@@ -14,7 +14,7 @@ import Testing
     return (0..<250).map { _ in source.longValue(isWide: true) }
   }()
 
-  @Test("entries sort as values do, ascending and descending; only values with truncated encodings may tie")
+  @Test("entries sort as values do, ascending and descending; only truncated values may have equal entries")
   func order() {
     let values = Self.values
     var ties = 0

@@ -1,4 +1,5 @@
-// Tests of concurrent changes of rules: the last change in the log is in force, and an acknowledged change is in force.
+// Tests of concurrent changes of rules: the last change in the log is in force, and an acknowledged change is in force. A
+// release puts rules in force for a database; its deletion takes them out of force.
 
 import Access
 import AccessFixture
@@ -84,7 +85,8 @@ import Testing
     try? await store.close()
   }
 
-  @Test("After concurrent releases and deletions, the last one in the log is in force, also after a restart")
+  @Test(
+    "After concurrent releases and deletions, the last change in the log is in force, also after a restart")
   func concurrentChanges() async throws {
     let directory = try TemporaryDirectory()
     var random = SeededGenerator(seed: 27)

@@ -1,4 +1,5 @@
-// Tests of stored rules: they survive a restart and cover databases that are opened later. Damaged rules deny every user.
+// Tests of stored rules. A release, the record that puts rules in force, survives a restart and also covers databases that
+// are opened later. Damaged rules deny every user.
 
 import Access
 import AccessFixture
@@ -106,7 +107,7 @@ import Testing
     try await store.close()
   }
 
-  @Test("the stored form of a release does not change")
+  @Test("the bytes of a stored release are the same in every version of the engine")
   func storedForm() throws {
     let release = RulesRelease(source: "é", rulesetID: "r1", at: 258)
     #expect(release.encoded == [2, 0, 0, 0, 0, 0, 0, 1, 2, 2, 0x72, 0x31, 0xC3, 0xA9])

@@ -1,4 +1,5 @@
-// Tests of stored rulesets: releases, their history, copies in each database, and the maximum number.
+// Tests of stored rulesets (rules files with an id): the releases that put a ruleset in force, the history of releases, the
+// copies of rulesets in each database, and the maximum number of rulesets.
 
 import Access
 import AccessFixture
@@ -78,7 +79,8 @@ import Testing
     await engine.shutDown()
   }
 
-  @Test("the ruleset in force cannot be deleted; others are deleted from all databases of their project")
+  @Test(
+    "the ruleset in force cannot be deleted; other rulesets are deleted from all databases of their project")
   func deletion() async throws {
     let store = try MemoryStore(StoreOptions())
     let engine = self.engine(store)
@@ -93,7 +95,7 @@ import Testing
     await engine.shutDown()
   }
 
-  @Test("a database whose release was deleted behaves like one without rules, also after a restart")
+  @Test("a database whose release was deleted behaves like a database without rules, also after a restart")
   func deletedRelease() async throws {
     let store = try MemoryStore(StoreOptions())
     let engine = self.engine(store)

@@ -1,4 +1,5 @@
-// Random documents and queries from a seed, over few fields and values, so that filters often match.
+// Generates random documents and queries from a seed. Documents and queries have few different fields and values, so that
+// filters often match.
 
 import FirestoreModel
 import RandomModels

@@ -1,4 +1,5 @@
-// Random index configurations for RandomModel, and the index that an error's link describes.
+// Generates random index configurations for `RandomModel` (random documents and queries), and decodes the index that an
+// error's link describes.
 
 import FirestoreModel
 import Foundation

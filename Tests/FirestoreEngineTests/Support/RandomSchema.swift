@@ -1,4 +1,4 @@
-// The fields and values of random documents: few of both, so that filters often match.
+// A random schema: the few fields and the few values that random documents have, so that filters often match.
 
 import FirestoreModel
 import RandomModels

@@ -1,5 +1,5 @@
-// Transactions over very many documents and ranges: their cost is proportional to the documents and ranges that they touch,
-// and limits apply.
+// Tests transactions over very many documents and ranges: their cost is proportional to the documents and ranges that
+// they touch, and limits apply.
 
 import Access
 import FirestoreModel
@@ -95,7 +95,7 @@ import Testing
     #expect(rejection == .invalidArgument("At most 100000 documents can be read at once."))
   }
 
-  @Test("a query's reads count against the limit page by page; a read-only transaction records none")
+  @Test("each page of a query counts its reads against the limit; a read-only transaction records no reads")
   func queries() async throws {
     let writes = try names(0..<20).map { Write(.update($0, fields: ["n": 1])) }
     try await fixture.commit(writes)

@@ -130,7 +130,7 @@ private struct ModelLocks {
 
 @Suite("Lock table", .timeLimit(.minutes(10))) struct LockStateTests {
   @Test(
-    "a read yields to the eight oldest conflicting writes that time out by a given time, and a release grants all of them"
+    "a read waits behind the eight oldest conflicting writes that time out soon; a release grants the writes and the read"
   )
   func yieldsToEightWrites() throws {
     var state = LockTable.State()

@@ -1,4 +1,4 @@
-// Permissions for transactions: the policy decides about each step, and a token is valid only for its caller.
+// Tests the permissions for transactions: the policy decides about each step, and a token is valid only for its caller.
 
 import Access
 import FirestoreModel

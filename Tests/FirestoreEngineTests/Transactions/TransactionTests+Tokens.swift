@@ -1,4 +1,4 @@
-// Transaction tokens: optimistic and read-only transactions, expiry, ended transactions and retries.
+// Tests transactions by their tokens: optimistic and read-only transactions, expiry, ended transactions and retries.
 
 import Access
 import FirestoreModel

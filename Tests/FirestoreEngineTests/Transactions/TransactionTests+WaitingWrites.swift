@@ -1,5 +1,5 @@
-// Writes without a transaction (plain writes) among transactions: fairness between them, and the expiry of abandoned
-// transactions.
+// Tests writes without a transaction (plain writes) among transactions: fairness between them, and the expiry of
+// abandoned transactions.
 
 import Access
 import FirestoreModel
@@ -189,7 +189,7 @@ extension TransactionTests {
     #expect(try await number("c/d") == 2)
   }
 
-  @Test("a reader that the write waits for, directly or indirectly, does not yield to it")
+  @Test("a reader does not yield to a write that waits for the reader, directly or indirectly")
   func noCyclicYield() async throws {
     for id in ["a", "b", "z"] { try await fixture.set(ResourcePath(["c", id]), ["n": 1]) }
     let holder = try await fixture.begin()

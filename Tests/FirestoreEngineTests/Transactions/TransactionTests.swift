@@ -1,4 +1,4 @@
-// Transactions: locks, priority by age, and transactions that lose their locks.
+// Tests transactions: locks, priority by age, and transactions that lose their locks.
 
 import Access
 import FirestoreModel
@@ -126,7 +126,7 @@ import Testing
   }
 
   @Test(
-    "a collection-group query locks the documents that it read and the range against new ones")
+    "a collection-group query locks the documents that it read, and locks its range against new documents")
   func groupQueryLocks() async throws {
     try await fixture.set("a/x/g/read", ["n": 1])
     try await fixture.set("b/y/g/other", ["n": 2])

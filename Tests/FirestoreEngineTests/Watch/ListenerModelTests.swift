@@ -1,8 +1,8 @@
-// Listeners under random writes, slow clients, lost streams, engine restarts, resumes and resets. Every snapshot
+// Tests listeners under random writes, slow clients, lost streams, engine restarts, resumes and resets. Every snapshot
 // must contain the results of all queries at the snapshot's time, and no change may be missing or repeated.
 //
-// HEARTH_LISTENER_PROGRAMS sets the number of programs, HEARTH_SEED the first seed; `make listeners` is the long
-// run.
+// Each seed makes a program, a random sequence of these events. The environment variable HEARTH_LISTENER_PROGRAMS sets the
+// number of programs, and HEARTH_SEED sets the first seed. `make listeners` runs many programs.
 
 import FirestoreModel
 import Foundation

@@ -1,8 +1,8 @@
-// Listen clients that stop reading: their buffers are bounded in bytes, they converge to the right state, and other
-// clients are not delayed. Also the memory and cost of targets with large results.
+// Tests Listen clients that stop reading: the buffers of these clients are bounded in bytes, the clients converge to
+// the right state, and other clients are not delayed. Also tests the memory and cost of targets with large results.
 //
-// The buffer of a slow client degrades in two steps. Above its byte budget it keeps only the names of changed
-// documents. Above the budget of names it keeps one marker, which later resets all targets.
+// The buffer of a slow client degrades in two steps. Above its byte budget the buffer keeps only the names of changed
+// documents. Above the budget of names it keeps one marker (the reset marker), which later resets all targets.
 
 import FirestoreModel
 import OrderedStore
@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test(
-    "the buffer degrades from full changes to names to one reset marker, and never exceeds its budget",
+    "a buffer over its budget replaces changes by names, and names by one reset marker; it never exceeds its budget",
     arguments: [10, 16_384])
   func budget(size: Int) throws {
     let budget = WatchBufferLimits()

@@ -1,4 +1,5 @@
-// The matching of writes with many listeners' queries: the number of evaluated queries, and completeness.
+// Tests of the target index, which finds the listeners' queries that a write may match. The index must find every
+// affected query, and only few queries that the write does not affect.
 
 import FirestoreModel
 import OrderedStore

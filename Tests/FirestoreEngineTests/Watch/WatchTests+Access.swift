@@ -1,4 +1,4 @@
-// Permissions of listeners, and targets that lose their permission.
+// Tests the permissions of listeners, and targets that lose their permission.
 
 import Access
 import FirestoreModel
@@ -54,8 +54,8 @@ extension WatchTests {
       client.view.current == [2] && !client.view.snapshots.isEmpty
     }
     client.block(true)
-    // The stream sends one change before it blocks. The later changes exceed the buffer's budgets, so one reset marker
-    // replaces them.
+    // The stream sends one change before it blocks. The later changes exceed the budgets of the stream's buffer, so the
+    // buffer replaces the changes by one marker, which resets all targets.
     try await fixture.set("c/b", [:])
     try await fixture.set("flags/open", ["on": false])
     for number in 0..<10 { try await fixture.set(ResourcePath(["c", "secret\(number)"]), [:]) }
@@ -67,7 +67,7 @@ extension WatchTests {
     stream.close()
   }
 
-  @Test("if a permission is revoked while the policy evaluates it, the policy evaluates it again")
+  @Test("if a permission is revoked while the policy decides about the target, the policy decides again")
   func revokedDuringEvaluation() async throws {
     let gate = Guarded((evaluations: 0, isOpen: false))
     let fixture = try EngineFixture(

@@ -1,4 +1,4 @@
-// Targets that resume from the token of an earlier stream.
+// Tests targets that resume from the token of an earlier stream.
 
 import EmbeddedStore
 import FirestoreModel
@@ -167,7 +167,7 @@ extension WatchTests {
     return (client.view.token, client.view.documents[2] ?? [:])
   }
 
-  /// Encodes the responses as letters: add, reset, document, filter, current, no change.
+  /// Encodes each response as one letter, the first letter of its kind: add, reset, document, filter, current, no change.
   private func eventSequence(_ view: WatchClient.View) -> String {
     String(
       view.responses.map { response -> Character in
@@ -240,7 +240,7 @@ extension WatchTests {
   }
 
   @Test(
-    "for named documents, too many at the client cause an existence filter, and too few a reset"
+    "a target of named documents gets an existence filter if the client has too many of them, a reset if too few"
   )
   func mismatchedDocumentCount() async throws {
     let store = CountingStore(try MemoryStore())

@@ -1,5 +1,5 @@
-// Listen streams: every snapshot contains the query's result at the snapshot's time, without missing, duplicate or
-// partial changes.
+// Tests Listen streams: every snapshot contains the query's result at the snapshot's time, without missing, duplicate
+// or partial changes.
 
 import Access
 import FirestoreModel
@@ -188,7 +188,8 @@ import Testing
     try await eventually("a duplicate id ends the stream") { client.view.failure?.code == .invalidArgument }
   }
 
-  @Test("a `once` target ends after its first snapshot, and for target id 0 the server chooses an id")
+  @Test(
+    "a target with the option `once` ends after its first snapshot; for target id 0 the server chooses an id")
   func onceAndServerIDs()
     async throws
   {
@@ -222,7 +223,7 @@ import Testing
     #expect(client.view.violations.isEmpty)
   }
 
-  @Test("each stream gets one heartbeat in an interval")
+  @Test("each stream gets one heartbeat (a response with a new token) in an interval")
   func oneHeartbeat() async throws {
     let fixture = try EngineFixture()
     var clients: [WatchClient] = []
@@ -242,7 +243,9 @@ import Testing
     #expect(open.allSatisfy { $0.view.violations.isEmpty })
   }
 
-  @Test("a round of the heartbeat groups contains each open stream once, and no group is large")
+  @Test(
+    "heartbeats go to one group of streams after another; a round has each open stream once, and no group is large"
+  )
   func groups() async throws {
     let fixture = try EngineFixture()
     var groups = StreamGroups()

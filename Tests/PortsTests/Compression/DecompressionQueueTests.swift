@@ -91,7 +91,7 @@ struct DecompressionQueueTests {
         )
         queue.add(first)
         queue.add(second)
-        // The outcome is delivered on this event loop, so it cannot arrive yet.
+        // The queue delivers the outcome on this event loop, so the outcome cannot arrive before this closure ends.
         while !first.isTaken {}
         cancel(first, "first", of: queue)
         #expect(received() == [])

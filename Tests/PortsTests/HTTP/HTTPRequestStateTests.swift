@@ -27,7 +27,7 @@ struct HTTPRequestStateTests {
     #expect(state.isReceiving && state.acceptsBody)
   }
 
-  @Test("A connection closes after the response to a request that requires it")
+  @Test("A connection closes after the response to a request that requires the close")
   func lastRequest() {
     var state = stateAfterRequest(closes: true)
     state.finishResponse()
@@ -65,7 +65,7 @@ struct HTTPRequestStateTests {
   }
 
   @Test(
-    "After a half-close the connection waits for a pending response, unless it is no longer needed",
+    "After a half-close the connection waits for a pending response, unless the response is no longer needed",
     arguments: [false, true])
   func halfCloseDuringResponse(isAbandoned: Bool) {
     var state = stateAfterRequest()

@@ -28,7 +28,7 @@ struct RequestOriginTests {
   func loopbackHosts(host: String) { #expect(refusal(local, [("Host", host)]) == nil) }
 
   @Test(
-    "Host names that DNS rebinding could use are rejected, and the error names the option that allows them",
+    "Host names that DNS rebinding could use are rejected, and the error names the option that allows a host",
     arguments: ["evil.example", "localhost.evil.example:8080", "127.0.0.1.evil.example", "hearth"])
   func foreignHosts(host: String) throws {
     let text = try #require(refusal(local, [("Host", host)]))
@@ -55,7 +55,7 @@ struct RequestOriginTests {
   }
 
   @Test(
-    "Requests from foreign pages are rejected, and the error names the option that allows them",
+    "Requests from foreign pages are rejected, and the error names the option that allows an origin",
     arguments: [
       "https://evil.example", "http://localhost.evil.example", "http://127.0.0.1.evil.example", "null",
       "http://192.168.0.7:3000", "http://localhost@evil.example", "localhost",

@@ -1,5 +1,5 @@
 // The command `hearth-crash-client` is the child of `hearth-crash client`: a program with an SDK and its cache on disk,
-// which is never online. XDG_DATA_HOME names the directory of the cache.
+// which is never online. The environment variable XDG_DATA_HOME names the directory of the cache.
 //
 //   hearth-crash-client database|firestore write LOG COUNT      makes writes, and records which ones the app saw and
 //                                                               which are durable

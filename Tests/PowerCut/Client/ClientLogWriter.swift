@@ -1,8 +1,8 @@
 // A client log writer appends lines to a file that simulated power cuts do not affect.
 //
-// A write is durable once the log of the cache and then its directory were synced after the write's commit. The SDK
-// syncs both, the log first. The first sync of the directory after the commit may belong to a sync of the log that
-// began before the commit. The second one does not.
+// A write is durable once the log of the cache, and then the directory of the cache, were synced after the write's
+// commit. The SDK syncs the log first and then the directory. The first sync of the directory after the commit may
+// belong to a sync of the log that began before the commit. The second sync of the directory does not.
 
 import Glibc
 import Locking

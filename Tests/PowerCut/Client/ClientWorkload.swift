@@ -24,7 +24,7 @@ struct ClientWorkload {
     database.goOffline()
   }
 
-  /// Makes writes after those that the cache has, in bursts of up to eight.
+  /// Makes `count` writes in bursts of up to eight. Their numbers follow the number of the last write in the cache.
   func write(_ count: Int) async {
     let (events, continuation) = AsyncStream<Int>.makeStream()
     observeLast {
@@ -43,8 +43,8 @@ struct ClientWorkload {
     }
   }
 
-  /// This is a separate synchronous function, because Swift would select the overload that waits for the server in
-  /// asynchronous code.
+  /// Makes one write. This is a synchronous function, because asynchronous code would call the overload of
+  /// `updateChildValues` that waits for the server.
   private func update(_ number: Int) {
     log.append("made \(number)")
     database.reference().updateChildValues([
@@ -52,7 +52,7 @@ struct ClientWorkload {
     ])
   }
 
-  /// Texts of up to 6,000 bytes.
+  /// The text of an entry, of up to 6,000 bytes.
   private static func text(_ number: Int) -> String {
     String(repeating: "\(number % 10)", count: number &* 7_919 % 6_000)
   }

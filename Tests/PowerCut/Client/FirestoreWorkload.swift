@@ -32,7 +32,7 @@ struct FirestoreWorkload {
 
   private static func number(_ document: DocumentSnapshot?) -> Int? { document?.get("number") as? Int }
 
-  /// Makes writes after those that the cache has.
+  /// Makes `count` writes. Their numbers follow the number of the last write in the cache.
   func write(_ count: Int) async {
     let (events, continuation) = AsyncStream<Int?>.makeStream()
     let listener = last.addSnapshotListener { [log] document, _ in
@@ -57,8 +57,8 @@ struct FirestoreWorkload {
     listener.remove()
   }
 
-  /// This is a separate synchronous function, because Swift would select the overload that waits for the
-  /// server in asynchronous code.
+  /// Writes one batch. This is a synchronous function, because asynchronous code would call the overload of
+  /// `commit` that waits for the server.
   private func update(_ number: Int, onRejection: @escaping @Sendable () -> Void) {
     log.append("made \(number)")
     let batch = firestore.batch()
@@ -69,7 +69,7 @@ struct FirestoreWorkload {
     batch.commit { error in if error != nil { onRejection() } }
   }
 
-  /// Texts of up to 6,000 bytes.
+  /// The text of an entry, of up to 6,000 bytes.
   private static func text(_ number: Int) -> String {
     String(repeating: "\(number % 10)", count: number &* 7_919 % 6_000)
   }

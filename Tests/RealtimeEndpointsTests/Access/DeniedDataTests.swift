@@ -88,7 +88,7 @@ struct DeniedDataProgram {
   private var markers: [Marker] = []
   private var model = Node.empty
   private var steps = 0
-  /// The number of denied requests, and of values that clients have received from others.
+  /// The number of denied requests, and the number of values that clients have received from other clients.
   private(set) var deniedCount = 0
   private(set) var shownCount = 0
 
@@ -275,7 +275,7 @@ struct DeniedDataProgram {
     try await request(random.below(sessions.count), #""a":"g","b":{"p":"/\#(path)","q":{}}"#)
   }
 
-  /// Registers an onDisconnect write, closes the session's socket, and opens another.
+  /// Registers an onDisconnect write, closes the session's socket, and opens another socket.
   private mutating func disconnect() async throws {
     let index = random.below(sessions.count)
     guard case .socket(let socket) = sessions[index].transport else { return }

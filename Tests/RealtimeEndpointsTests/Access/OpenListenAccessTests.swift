@@ -29,7 +29,7 @@ struct OpenListenAccessTests {
   private let ok = #""b":{"s":"ok","d":"#
 
   @Test(
-    "A WebSocket gets the message ac when its credential expires, and c for each listen that a new policy denies"
+    "A WebSocket gets the action `ac` when its credential expires, and `c` for each listen that a new policy denies"
   )
   func socket() async throws {
     try await serve { server in
@@ -86,7 +86,7 @@ struct OpenListenAccessTests {
   }
 
   @Test(
-    "An event stream ends with auth_revoked when its credential expires, and with cancel when a new policy denies it"
+    "An event stream ends with `auth_revoked` when its credential expires, with `cancel` when a new policy denies it"
   )
   func eventStreams() async throws {
     try await serve { server in
@@ -134,7 +134,7 @@ struct OpenListenAccessTests {
     }
   }
 
-  @Test("A response shows the result of an increment only to those who may read it")
+  @Test("A response shows the result of an increment only to clients that may read the result")
   func increments() async throws {
     let policy = TestTreePolicy { principal, operation, _ in operation.changesData || principal.user != nil }
     try await RealtimeTestServer.run(policy: policy, authentication: .verifying(ExpiringTokens(now: { 0 }))) {

@@ -33,7 +33,7 @@ struct SecretSignedTokenTests {
     }}
     """
 
-  /// Makes a token as the generators do.
+  /// Makes a token as Firebase's token generator libraries do.
   private static func token(
     _ claims: String, header: String = #"{"typ":"JWT","alg":"HS256"}"#, key: String = secret
   ) -> String {
@@ -111,7 +111,8 @@ struct SecretSignedTokenTests {
   }
 
   @Test(
-    "A token expires at its claim, or a day after its issue; its user belongs to the project of the secret")
+    "A token expires at the time in its claim `exp`, or a day after its issue; its user is in the secret's project"
+  )
   func times() throws {
     let token = Self.user("u1")
     let user = try principal(token)

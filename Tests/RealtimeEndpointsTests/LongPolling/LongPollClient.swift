@@ -45,7 +45,7 @@ struct LongPollClient {
   private var serial = 100
   private var segment = 0
 
-  /// The session's name, from its hello.
+  /// The session's name, which the server's first message (the hello) contains.
   var session: String {
     let parts = hello.split(separator: "\"")
     return parts.firstIndex(of: "s").map { String(parts[$0 + 2]) } ?? ""

@@ -41,7 +41,7 @@ struct LongPollTests {
     }
   }
 
-  @Test("a large message is sent in segments and received as one")
+  @Test("a large message is sent in segments and received as one message")
   func large() async throws {
     try await RealtimeTestServer.run { server in
       var client = try await LongPollClient(server)

@@ -31,7 +31,7 @@ struct LongPollUpgradeTests {
   }
 
   @Test(
-    "messages keep their order in both directions, even if those on the WebSocket arrive first",
+    "messages keep their order in both directions, even if messages on the WebSocket arrive first",
     arguments: 1...6)
   func order(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)

@@ -26,7 +26,8 @@ struct SegmentAssemblerTests {
   }
 
   @Test(
-    "segments out of order and repeated yield each message once and in order", arguments: 1...40)
+    "from segments that repeat and are out of order, each message results once and in order",
+    arguments: 1...40)
   func anyOrder(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let messages = (0..<Int.random(in: 1...30, using: &random)).map { _ in

@@ -15,7 +15,7 @@ import Testing
 
 @Suite("Imports and exports over REST", .timeLimit(.minutes(10)))
 struct RESTStreamTests {
-  /// Limits at which small bodies use the code for large ones.
+  /// Limits so low that the server handles small bodies like large bodies.
   private var limits: RealtimeEndpointLimits {
     var limits = RealtimeEndpointLimits()
     limits.arrivingBodyBytes = 1_000

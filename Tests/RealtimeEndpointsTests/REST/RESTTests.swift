@@ -94,7 +94,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("a post generates a push ID and returns it")
+  @Test("a POST request generates a push ID (a key in order of time) and returns the ID")
   func post() async throws {
     try await RealtimeTestServer.run { server in
       var names: [String] = []
@@ -123,7 +123,7 @@ struct RESTTests {
     ])
   }
 
-  @Test("a shallow read accepts an unquoted key, also one that looks like a number or boolean")
+  @Test("a shallow read accepts an unquoted key, even if the key looks like a number or boolean")
   func bareKeys() async throws {
     let read = "/l.json?shallow=true"
     try await play([

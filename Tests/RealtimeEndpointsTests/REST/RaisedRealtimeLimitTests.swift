@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Raised limits of the Realtime Database", .timeLimit(.minutes(20)))
 struct RaisedRealtimeLimitTests {
-  /// A server on a new directory, or on an existing one.
+  /// Runs a server on a new directory, or on an existing directory.
   private func run(
     _ directory: String, _ change: (inout RealtimeLimits) -> Void,
     _ body: (Int) async throws -> Void

@@ -1,4 +1,5 @@
-// Tests the settings of a database over REST: rules, rulesets, write size limits and function triggers.
+// Tests the settings of a database over REST: rules, rulesets, write size limits and function triggers. The label `stable`
+// marks the ruleset in force. The label `canary` marks a ruleset that the server only compares with the one in force.
 
 import Access
 import JSON
@@ -44,7 +45,7 @@ struct SettingsTests {
       #expect(
         strict.body == #"{"rules":{"notes":{".indexOn":"due"},".read":"auth != null",".write":true}}"#)
       // A second engine on the same store has the rules, like a server after a restart. Other namespaces have
-      // none.
+      // no rules.
       let engine = RealtimeEngine(store: server.store, policy: OpenPolicy())
       #expect(try await engine.database("demo").rules()?.text == Self.text)
       #expect(try await engine.database("other").rules() == nil)

@@ -91,7 +91,9 @@ struct UnreadRESTResponseTests {
     }
   }
 
-  @Test("over HTTP/2 further requests of a connection with too many unread bytes are rejected until it reads")
+  @Test(
+    "over HTTP/2, a connection with too many unread bytes gets errors for new requests until its client reads"
+  )
   func budgetOfHTTP2() async throws {
     var limits = RealtimeEndpointLimits()
     limits.connectionResponseBytes = 1 << 20

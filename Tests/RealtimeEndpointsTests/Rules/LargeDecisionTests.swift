@@ -1,5 +1,5 @@
 // Tests writes that rules take long to decide. These decisions are made in the background, and have the same result
-// as a decision at the execution of the write.
+// as a decision at the execution of the write. A batch is the group of operations that one commit executes.
 
 import Access
 import Foundation
@@ -203,7 +203,7 @@ struct LargeDecisionTests {
   }
 
   @Test(
-    "A batch discards a background decision if checking that it still holds takes too long",
+    "A batch discards a background decision if checking that the decision still holds takes too long",
     arguments: [0, 2_000_000])
   func check(steps: Int) async throws {
     let policy = try policy(#"{"a":{".write":"root.child('n').val() == null"}}"#)

@@ -1,4 +1,4 @@
-// Tests attacks of many kinds on the rules of the Realtime Database, over all transports of a real server. None may
+// Tests attacks of many kinds on the rules of the Realtime Database, over all transports of a real server. No attack may
 // succeed.
 
 import Testing
@@ -65,7 +65,7 @@ struct RealtimeRuleAttackTests {
     #expect(Set(RuleAttack.all.map { Array(($0.group + $0.name).utf8) }).count == RuleAttack.all.count)
   }
 
-  @Test("The attack player detects requests that succeed")
+  @Test("Requests that the rules permit are detected as attacks that succeed, so the tests can fail")
   func controls() async throws {
     let controls: [RuleAttack] = [
       RuleAttack("", "own value", secrets: ["ann"], .rest("GET", "/users/u1.json?NS")),

@@ -1,5 +1,6 @@
 // One case of the shared vectors of Realtime Database rules: its parts, and how answers are compared. The shared vectors
-// are JSON files with rules, requests and expected results, in the directory that HEARTH_CONFORMANCE names.
+// are JSON files with rules, requests and expected results. The environment variable HEARTH_CONFORMANCE names their
+// directory.
 
 import Foundation
 import JSON

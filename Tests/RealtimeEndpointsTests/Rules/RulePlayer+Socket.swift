@@ -1,4 +1,4 @@
-// Plays operations of the shared vectors over a WebSocket.
+// Plays operations of the shared vectors (recorded requests with expected results) over a WebSocket.
 
 import JSON
 

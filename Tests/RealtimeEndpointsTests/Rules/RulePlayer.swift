@@ -1,4 +1,5 @@
-// Plays one case of the shared vectors in a namespace of a test server.
+// Plays one case of the shared vectors: sends its requests to a namespace of a test server, and compares the answers with
+// the expected answers.
 
 import Foundation
 import JSON

@@ -1,4 +1,5 @@
-// Plays the shared vectors of Realtime Database rules against a server, over REST, event streams and WebSockets.
+// Plays the shared vectors of Realtime Database rules (JSON files with requests and expected results) against a server,
+// over REST, event streams and WebSockets.
 
 import JSON
 import Testing

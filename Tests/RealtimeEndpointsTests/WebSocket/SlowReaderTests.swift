@@ -1,5 +1,5 @@
-// Tests listeners that stop reading from their connection. When they read again they receive the latest values. They
-// never block another client.
+// Tests listeners that stop reading from their connection. A listener that reads again receives the latest values. A
+// listener that does not read never blocks another client.
 
 import Access
 import NIOCore
@@ -78,7 +78,7 @@ struct SlowReaderTests {
     }
   }
 
-  @Test("on a slow WebSocket the responses of the endpoint itself follow earlier pushes")
+  @Test("on a slow WebSocket, responses that the endpoint gives without the engine follow earlier pushes")
   func ownAnswers() async throws {
     try await RealtimeTestServer.run(limits: limits) { server in
       let slow = try await RawSocket.open(server)

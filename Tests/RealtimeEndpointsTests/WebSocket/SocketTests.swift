@@ -50,7 +50,7 @@ struct SocketTests {
     }
   }
 
-  @Test("responses of the endpoint itself keep their order among the engine's responses")
+  @Test("responses that the endpoint gives without the engine keep their order among the engine's responses")
   func order() async throws {
     try await RealtimeTestServer.run { server in
       let socket = try await RawSocket.open(server)

@@ -256,7 +256,7 @@ struct SocketTransportTests {
 
   // The Admin SDK for Java treats a ping as a broken connection. While it receives pushes it sends nothing,
   // so it would look idle.
-  @Test("a client that receives pushes gets no ping until they end")
+  @Test("a client that receives pushes gets no ping until the pushes end")
   func livenessOfListeners() async throws {
     var limits = RealtimeEndpointLimits()
     limits.pingAfter = .seconds(3)

@@ -1,5 +1,5 @@
 // Tests the subtle behaviours of the protocol by the exact messages on the wire. Each test has the number of
-// a worked example in the specification. 9.19 and 9.20 concern rules and are not among them.
+// a worked example in the specification. The examples 9.19 and 9.20 concern rules and have no test here.
 
 import JSON
 import NIOCore

@@ -96,12 +96,14 @@ struct OpenListenTests {
     await database.shutdown()
   }
 
-  @Test("If the policy has read the time, it decides a listen again before each push")
+  @Test(
+    "If a decision about a listen has read the time, the policy decides about the listen again before each push"
+  )
   func time() async throws {
     let clock = clock
     let policy = ClosurePolicy { _, operation, view in
       guard case .listen = operation else { return .allowed }
-      // The view has the time of the batch, which comes from the store. So the policy reads the test's clock instead.
+      // The view gives the time of the batch, which is the store's time. So the policy reads the test's clock instead.
       return clock.withLock { $0 } < 1_700_000_000_500
         ? .allow(time: true) : .deny(reason: "too late", time: true)
     }
@@ -139,7 +141,8 @@ struct OpenListenTests {
     await #expect(throws: RealtimeError.expiredToken) {
       try await database.get("u1", as: user("u1", expiring: 1_700_000_020))
     }
-    // The write was registered with valid credentials, and the caller who registered it performs it.
+    // The onDisconnect write was registered with valid credentials. The server performs it with the rights of the caller
+    // who registered it.
     client.connection.close()
     let reader = Client(database, as: .administrator)
     #expect(await reader.call { $0.get("u1", request: $1) }.text == "ok {a:2,gone:true}")

@@ -1,5 +1,5 @@
-// Tests a new policy under 10,000 open listens. The listens that it denies receive no later write. Writes do not wait
-// for the decisions about listens that they do not match.
+// Tests a new policy under 10,000 open listens. The listens that it denies receive no later write. A write does not wait
+// for the decisions about listens at other locations. A batch is the group of operations that one commit executes.
 
 import Access
 import Locking
@@ -99,7 +99,8 @@ struct PolicySwapTests {
   }
 
   @Test(
-    "A write waits only for decisions about listens that it matches, and each batch makes a bounded number")
+    "A write waits only for decisions about listens that it matches; each batch makes a bounded number of decisions"
+  )
   func bounded() async throws {
     let slot = PolicySlot<RealtimeAccess>(OpenPolicy())
     var staging = StagingLimits()

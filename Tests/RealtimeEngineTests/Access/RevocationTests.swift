@@ -50,7 +50,8 @@ struct RevocationTests {
   }
 
   @Test(
-    "The policy decides a revoked caller's onDisconnect writes as those of nobody; others keep their rights")
+    "The policy decides a revoked caller's onDisconnect writes as writes of nobody; other callers keep their rights"
+  )
   func onDisconnect() async throws {
     let engine = try RealtimeEngine(store: MemoryStore(), policy: OwnPathPolicy())
     let database = try await engine.database("presence")

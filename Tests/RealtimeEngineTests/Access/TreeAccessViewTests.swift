@@ -179,7 +179,8 @@ struct TreeAccessViewTests {
   }
 
   @Test(
-    "Reading the keys of a location with many changes page by page reads each stored key only a few times")
+    "When the keys of a location with many changes are read in pages, each stored key is read only a few times"
+  )
   func pageCost() async throws {
     let count = 2_000
     let changes = (0..<count).map { index -> (path: Path, value: Node) in

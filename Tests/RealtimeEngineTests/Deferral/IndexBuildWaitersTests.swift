@@ -1,5 +1,5 @@
 // Tests which events end an operation's wait for an index build: the completed build, the end of its
-// connection, and the shutdown. Each returns the operation to the queue.
+// connection, and the shutdown. Each of these events returns the operation to the queue.
 
 import Access
 import OrderedStore

@@ -1,5 +1,6 @@
 // Tests the mapping from keys of the tree to physical keys against a naive model. A generation is a large
-// subtree whose rows have a separate key prefix.
+// subtree whose rows have a separate key prefix. A pending delete is a range of replaced rows that the server clears in
+// the background.
 
 import OrderedStore
 import RandomModels
@@ -50,7 +51,7 @@ struct GenerationKeyTests {
     #expect(found == keys.filter(range.contains))
   }
 
-  @Test("The range of a pending delete round-trips through its encoding")
+  @Test("The range of a pending delete is the same after encoding and decoding")
   func pendingDelete() throws {
     let long = [UInt8](repeating: 7, count: 300)
     for range in [KeyRange(prefix: [1]), KeyRange(start: long, end: nil), KeyRange(start: [], end: [0])] {

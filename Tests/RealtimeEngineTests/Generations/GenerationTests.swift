@@ -1,7 +1,7 @@
-// Tests that readers see a large subtree replaced or removed atomically, even if the server crashes
-// meanwhile, and that no garbage rows remain. A large value is staged as a generation: rows that stay
-// invisible until one commit installs them. Replaced rows become a pending delete, which the cleaner clears
-// in the background.
+// Tests that readers see a large subtree replaced or removed atomically, even if the server crashes during the
+// replacement. No garbage rows (rows of replaced or unfinished values) may remain. A large value is staged as a
+// generation: rows that stay invisible until one commit installs them. Replaced rows become a pending delete, which the
+// cleaner clears in the background.
 
 import Access
 import Locking
@@ -182,7 +182,7 @@ struct GenerationTests {
     #expect(try await database.get("/", as: .nobody) == ["docs": "gone", "other": 1])
   }
 
-  @Test("Server values inside a large write are resolved when it commits")
+  @Test("Server values inside a large write are resolved when the write commits")
   func deferred() async throws {
     let database = try await open(MemoryStore(), .tiny)
     _ = try await database.set("big/n", to: 40, as: .nobody)
@@ -240,7 +240,7 @@ struct GenerationTests {
   }
 
   @Test(
-    "After a crash during a large write, the value is the old or the new one, and no garbage remains",
+    "After a crash during a large write, the old or the new value is stored, and no garbage rows remain",
     arguments: 0..<12)
   func crash(seed: Int) async throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")

@@ -1,5 +1,5 @@
 // Tests imports with several commits in flight. After a failed sync nothing of the import is visible. After a
-// crash the import is complete or absent, and no garbage rows remain.
+// crash the import is complete or absent, and no garbage rows (rows of an unfinished import) remain.
 
 import Access
 import EmbeddedStore
@@ -60,7 +60,7 @@ struct ImportCommitTests {
     }
   }
 
-  @Test("A failed sync fails the import, and nothing of it is visible")
+  @Test("A failed sync fails the import, and no part of the import is visible")
   func failedSync() async throws {
     let gated = GatedEngine()
     let database = try await open(try EngineStore(gated, StoreOptions()))
@@ -79,7 +79,7 @@ struct ImportCommitTests {
   }
 
   @Test(
-    "After a crash during an import, the value is the old or the new one, and no garbage remains",
+    "After a crash during an import, the old or the new value is stored, and no garbage rows remain",
     arguments: 0..<8)
   func crash(seed: Int) async throws {
     let path = FileManager.default.temporaryDirectory.appendingPathComponent("hearth-\(UUID().uuidString)")

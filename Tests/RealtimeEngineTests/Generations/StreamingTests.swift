@@ -172,7 +172,8 @@ struct StreamingTests {
   }
 
   @Test(
-    "An import that a batch cannot defer also finds the listens with too large values before it notifies any")
+    "If an import cannot continue in the background, listens with too large values still end before any is notified"
+  )
   func notDeferred() async throws {
     var limits = RealtimeLimits()
     limits.responseBytes = 300

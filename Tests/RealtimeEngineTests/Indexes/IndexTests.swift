@@ -89,7 +89,7 @@ struct IndexTests {
       $0.get("notes", query: QuerySpec(ordering: due, limit: .last(1)), request: $1)
     }
     #expect(answer.text == "ok {n0:{due:7000,text:'what is to be done'}}")
-    // This window has more keys than the executor reads itself, so it is read in the background.
+    // This window has more keys than the execution of an operation reads itself, so a background job reads the window.
     let wide = await client.call {
       $0.get("notes", query: QuerySpec(ordering: due, limit: .first(1_500)), request: $1)
     }
@@ -187,7 +187,7 @@ struct IndexTests {
   }
 
   @Test(
-    "After random writes, imports and rule changes the index rows equal those computed from the model",
+    "After random writes, imports and rule changes the index rows equal the rows computed from the model",
     arguments: 0..<12)
   func property(seed: Int) async throws {
     let store = try MemoryStore()

@@ -49,7 +49,7 @@ struct RealtimeFanOutTests {
     for connection in connections { connection.close() }
   }
 
-  @Test("The estimated size of a push includes its paths, also those of removals")
+  @Test("The estimated size of a push includes its paths, also the paths of removals")
   func size() {
     let long = Path(keys: [
       ChildKey(String(repeating: "k", count: 700)), ChildKey(String(repeating: "l", count: 700)),
@@ -124,7 +124,7 @@ struct RealtimeFanOutTests {
   }
 
   @Test(
-    "A location keeps a listen's sort order until the listen ends, even if its connection closed before it started"
+    "A location keeps a listen's sort order until the listen ends, even if the connection closed before the start"
   )
   func closed() {
     let group = RecordingGroup()

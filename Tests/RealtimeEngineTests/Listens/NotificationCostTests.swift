@@ -67,7 +67,7 @@ struct NotificationCostTests {
   }
 }
 
-/// A sequenced state that counts the rows read, including those that are not durable yet.
+/// A transaction of the store that counts the rows that it reads, including rows whose commits are not durable yet.
 final class CountingState: SequencedTransaction {
   private let base: any SequencedTransaction
   private(set) var rows = 0

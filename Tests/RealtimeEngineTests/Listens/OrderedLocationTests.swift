@@ -40,7 +40,7 @@ struct OrderedLocationTests {
     return query
   }
 
-  @Test("Windows of every kind of query follow changes of one child and of many", arguments: 0..<16)
+  @Test("Windows of every kind of query follow changes of one child and of many children", arguments: 0..<16)
   func property(seed: Int) {
     var generator = RandomNodes(seed: UInt64(30_000 + seed))
     var node = Node.object(

@@ -17,7 +17,7 @@ struct PriorityPushTests {
       // The update creates the location together with its priority.
       (Node.empty, [("c/.priority", three), ("c/x", 1)], "d p/c {x:1}^3"),
       ([:], [("c/.priority", three), ("c/x", 1), ("d", 2)], "m p {c:{x:1}^3,d:2}"),
-      // The update removes all existing children and adds others.
+      // The update removes all existing children and adds other children.
       (
         ["c": .object([("10", 1)], priority: .number(3))], [("c/9", 2), ("c/10", .empty)],
         "d p/c {9:2}^3"
@@ -62,7 +62,7 @@ struct PriorityPushTests {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy()).database("demo")
     _ = try await database.set("l", to: held.with(priority: nil), as: .administrator)
     let client = Client(database)
-    // The iOS client's compound hash does not cover the list's priority.
+    // The iOS client's compound hash, which has a hash for each range of the list, does not cover the list's priority.
     let compound = CompoundHash(of: held.with(priority: nil))
     await client.call { $0.listen("l", hash: held.hash, compoundHash: compound, request: $1) }
     #expect(await client.drain() == ["d l {-Na:{t:1},-Nb:{t:2}}", "1 ok"])

@@ -2,8 +2,8 @@
 // every step each client's values, rebuilt from its pushes, equal the model: the same program on a naive tree
 // in memory.
 //
-// `make replay N=1000 SEED=7` runs 1,000 programs with the seeds from 7 on. It sets HEARTH_REPLAY_PROGRAMS
-// and HEARTH_REPLAY_SEED.
+// `make replay N=1000 SEED=7` runs 1,000 programs with the seeds from 7 on. It sets the environment variables
+// HEARTH_REPLAY_PROGRAMS (the number of programs) and HEARTH_REPLAY_SEED (the first seed).
 
 import Access
 import EmbeddedStore
@@ -19,7 +19,8 @@ struct ReplayTests {
   private static let programCount = number("HEARTH_REPLAY_PROGRAMS") ?? 24
   private static let firstSeed = number("HEARTH_REPLAY_SEED") ?? 0
 
-  /// The seeds of `count` programs. If HEARTH_REPLAY_PROGRAMS is not 24, their number changes in proportion.
+  /// The seeds of `count` programs. This number is for the default of HEARTH_REPLAY_PROGRAMS, 24, and changes in
+  /// proportion to the variable.
   static func seeds(ofPrograms count: Int) -> Range<Int> {
     firstSeed..<(firstSeed + max(count * programCount / 24, 1))
   }
@@ -57,7 +58,8 @@ struct ReplayTests {
     }
   }
 
-  /// In program 253 large children enter a window: one by a write, and one because another child left.
+  /// In program 253 large children enter a window (the children that a query selects): one by a write, and one because
+  /// another child left the window.
   @Test("Programs that found bugs before still pass", arguments: [253])
   func failedBefore(seed: Int) async throws { try await replay(seed: seed) }
 

@@ -11,7 +11,7 @@ import Testing
 
 @Suite("Default listens at nested locations", .timeLimit(.minutes(5)))
 struct ShadowingTests {
-  /// A fan-out stage without an engine, and its connections.
+  /// The stage of the engine that delivers pushes to listens (fan-out), without the other stages, and its connections.
   private struct Stage {
     let fanOut = FanOut()
     private(set) var connections: [ConnectionState] = []
@@ -142,7 +142,7 @@ struct ShadowingTests {
   }
 
   @Test(
-    "Starting and ending a listen above 10,000 listens visits none of them; a write visits only affected listens"
+    "Starting and ending a listen above 10,000 listens visits none of these; a write visits only affected listens"
   )
   func startAndStopCost() {
     let stage = Stage(1)

@@ -18,7 +18,7 @@ struct DisconnectBoundTests {
   }
 
   @Test(
-    "All acknowledged onDisconnect operations run, even if a later one was rejected and after a crash",
+    "All acknowledged onDisconnect operations run, even after a later operation was rejected, and after a crash",
     arguments: [false, true])
   func bytes(closes: Bool) async throws {
     let directory = FileManager.default.temporaryDirectory.appendingPathComponent(

@@ -1,4 +1,5 @@
-// Tests onDisconnect operations: when they run, which operations replace earlier ones, and that they run exactly once.
+// Tests onDisconnect operations: when they run, which operations replace earlier operations, and that each runs exactly
+// once.
 
 import Access
 import JSON
@@ -60,7 +61,7 @@ struct OnDisconnectTests {
     #expect(await watcher.drain() == ["m  {a/x:2,a/y:null,b:5}", "2 ok null"])
   }
 
-  @Test("Timestamps are those of the disconnect, not of the registration")
+  @Test("Timestamps have the time of the disconnect, not of the registration")
   func timestamp() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database)
@@ -76,7 +77,9 @@ struct OnDisconnectTests {
     #expect(try await value(database, "n") == "42")
   }
 
-  @Test("A set replaces operations at and below its path; a cancel removes them")
+  @Test(
+    "A set replaces the operations at and below its path; a cancel removes the operations at and below its path"
+  )
   func supersede() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database)
@@ -91,7 +94,7 @@ struct OnDisconnectTests {
     #expect(try await value(database) == "{a:{b:{d:2,e:3}},kk:1}")
   }
 
-  @Test("Operations below a registered value are applied to it in key order, not in byte order")
+  @Test("Operations below a registered value are applied to the value in key order, not in byte order")
   func folding() async throws {
     let database = try await open(MemoryStore())
     let phone = Client(database)
@@ -235,7 +238,7 @@ struct OnDisconnectTests {
     #expect(try await second.get("sum", as: .administrator) == 300)
   }
 
-  @Test("An operation that the policy denies at the disconnect is dropped, and the others run")
+  @Test("An operation that the policy denies at the disconnect is dropped, and the other operations run")
   func policyAtDisconnect() async throws {
     let database = try await open(MemoryStore(), OwnPathPolicy())
     let phone = Client(database, as: .user("u1"))

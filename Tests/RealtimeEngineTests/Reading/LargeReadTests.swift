@@ -211,14 +211,14 @@ struct LargeReadTests {
     #expect(try await isDeferred(listen(.key, 50, "other", tag: 1)))
     #expect(try await !isDeferred(listen(.key, 50, "", tag: 1)))
     #expect(try await !isDeferred(listen(.key, 3, "other", tag: 2)))
-    // The same rule applies to an order that the fan-out stage already maintains.
+    // The same rule applies to a sort order that the fan-out stage, which delivers pushes, already maintains.
     #expect(try await !isDeferred(listen(.priority, 3, "", tag: 3)))
     #expect(try await isDeferred(listen(.priority, 50, "other", tag: 4)))
     #expect(try await !isDeferred(listen(.priority, 3, "other", tag: 4)))
   }
 
   @Test(
-    "The hash of a large filtered value is compared only if it is cached or a background read has computed it"
+    "The hash of a large filtered value is compared only if the hash is cached or a background read has computed it"
   )
   func comparedInBackground() {
     let text = String(repeating: "x", count: 8_000)

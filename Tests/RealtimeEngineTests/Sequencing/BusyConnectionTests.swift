@@ -37,7 +37,8 @@ struct BusyConnectionTests {
   }
 
   @Test(
-    "A write waits for at most one of the caller changes that a connection with many listens has queued")
+    "If a connection with many listens has queued changes of its caller, a write waits for at most one such change"
+  )
   func reauthorization() async throws {
     let (engine, policy) = (GatedEngine(), RecordingPolicy())
     let store = try EngineStore(engine, StoreOptions())

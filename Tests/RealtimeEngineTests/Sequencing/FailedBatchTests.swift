@@ -1,5 +1,5 @@
-// Tests batches whose commit the store rejects because one operation is too large. The engine rolls back the
-// changes to sessions, then runs the batch's operations again.
+// Tests batches whose commit the store rejects because one operation is too large. A batch is a group of operations that
+// share a commit. After the rejection the engine rolls back the changes to sessions, and runs the operations again.
 
 import Access
 import OrderedStore

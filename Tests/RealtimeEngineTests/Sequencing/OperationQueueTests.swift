@@ -1,5 +1,6 @@
-// Tests that the operation queue keeps each connection's order, and shares batches fairly between resumed and new
-// operations.
+// Tests that the operation queue keeps each connection's order. A batch, a group of operations that share a commit, may
+// defer an operation until background work is done. The queue divides later batches fairly between these resumed
+// operations and new operations.
 
 import Access
 import RandomModels
@@ -128,7 +129,8 @@ struct OperationQueueTests {
   }
 
   @Test(
-    "A new write does not wait for many resumed listens: it is in the next batch, together with some of them")
+    "A new write does not wait for many resumed listens: the next batch has the write and some of the listens"
+  )
   func fairness() async {
     let queue = OperationQueue()
     let many = (0..<100).map { connection("m\($0)") }

@@ -1,5 +1,5 @@
-// Tests pipelined batches: a batch executes while earlier batches sync. Its results are published after all
-// earlier commits are durable. If an earlier commit fails, the later batches fail too.
+// Tests pipelined batches. A batch is a group of operations that share a commit, and executes while earlier batches sync.
+// Its results are published after all earlier commits are durable. If an earlier commit fails, the later batches fail too.
 
 import Access
 import Locking

@@ -1,5 +1,6 @@
-// Tests throttled operations, mainly reads. Each batch has a time limit for them. After that its writes still
-// execute, and the remaining throttled operations wait for the next batch.
+// Tests throttled operations, mainly reads. Each batch, a group of operations that share a commit, has a time limit for
+// throttled operations. After this time the batch still executes its writes, and its remaining throttled operations wait
+// for the next batch.
 
 import Access
 import OrderedStore

@@ -30,7 +30,7 @@ struct WideTransactionTests {
     #expect(try await database.get("wide", as: .nobody) == 4)
   }
 
-  @Test("A connection's requests after a transaction on a wide node execute after it")
+  @Test("Requests that a connection sends after a transaction on a wide node execute after the transaction")
   func order() async throws {
     let database = try await RealtimeEngine(store: MemoryStore(), policy: OpenPolicy()).database("wide")
     let wide = Node.object((0..<30_000).map { (ChildKey("k\($0)"), Node.leaf(.int(Int64($0)))) })

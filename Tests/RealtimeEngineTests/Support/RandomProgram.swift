@@ -1,5 +1,5 @@
 // Runs random programs of several sessions on the engine and on a model: a naive tree in memory, and the
-// onDisconnect operations of each session. Both must agree after every step.
+// onDisconnect operations of each session. The engine and the model must agree after every step.
 
 import Access
 import OrderedStore
@@ -93,7 +93,7 @@ struct RandomProgram {
     model = model.setting(path, to: node)
   }
 
-  /// Random values at paths, none of which contains another.
+  /// Random values at paths. No path contains another path.
   private mutating func changes() -> [(Path, Node)] {
     var changes: [(Path, Node)] = []
     for _ in 0..<(1 + generator.below(4)) {
@@ -319,9 +319,10 @@ struct RandomProgram {
     try await checkReads(1)
   }
 
-  /// Returns a session's value of a listen. The server may have to read the complete location to update a
-  /// window (docs/decisions/0015). Until then the window may lack children and show later ones instead. The
-  /// test waits for the expected value. Meanwhile every child of the window must exist in the model.
+  /// Returns a session's value of a listen. The server may have to read the complete location to update a window, the
+  /// children that a query selects (docs/decisions/0015). Until this read is complete, the window may lack children and show
+  /// children that follow them instead. The test waits for the expected value. While it waits, every child of the window
+  /// must exist in the model.
   private mutating func awaitValue(of name: ListenName, in index: Int, expecting expected: Node) async throws
     -> Node
   {

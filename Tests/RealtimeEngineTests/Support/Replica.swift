@@ -1,5 +1,6 @@
-// Rebuilds a client's values from pushes alone, by the protocol's rules. An untagged push changes the default listens
-// that it affects; a tagged push changes only its query.
+// Rebuilds a client's values from pushes alone, by the protocol's rules. A tag is the number of a filtered listen; default
+// listens, without filter and limit, have no tag. A push without a tag changes all default listens that it affects. A push
+// with a tag changes only the value of that filtered listen.
 
 import RealtimeModel
 import Testing

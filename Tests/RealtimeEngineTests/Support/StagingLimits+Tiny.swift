@@ -1,5 +1,5 @@
-// Defines staging limits so small that small programs use the code for large subtrees, and counts a store's
-// rows.
+// Defines tiny staging limits, the sizes above which the engine handles subtrees in the background. With tiny limits, small
+// test programs use the code for large subtrees. Also counts a store's rows.
 
 import OrderedStore
 

@@ -33,7 +33,7 @@ struct RealtimeRowTests {
   }
 
   @Test(
-    "The decoder counts the children next to a path in the encoded bytes without decoding them",
+    "The decoder counts the children next to a path in the encoded bytes, without decoding the children",
     arguments: 0..<100)
   func siblingCounts(seed: Int) throws {
     var generator = RandomNodes(seed: UInt64(seed))
@@ -128,7 +128,7 @@ struct RealtimeRowTests {
     #expect(RowKeys.disconnect(ofSession: SessionName.make(), at: path.child(.priority)).count <= 32 * 1024)
   }
 
-  @Test("Log records contain the written values, and omit large ones")
+  @Test("Log records contain the written values, except large values")
   func records() throws {
     let record = ChangeLogRecord([("a/b", .leaf(.int(1))), ("c", .empty)])
     let read = try ChangeLogRecord(bytes: record.bytes)

@@ -68,8 +68,8 @@ struct CostTests {
     let (engine, database) = try await open(10_000)
     let client = Client(database)
     let listening = await engine.count { await client.call { $0.listen("a", hash: "", request: $1) } }
-    // The executor reads up to 1,000 rows before it defers the listen. Each chunk of the background read then
-    // adds a few rows.
+    // The execution of the listen reads up to 1,000 rows before the engine continues it in the background. Each chunk of
+    // the background read then adds a few rows.
     #expect(listening >= 10_000 && listening <= 11_800, "\(listening) rows for 10,000 leaves")
     let second = await engine.count {
       await Client(database).call { $0.listen("a", hash: "", request: $1) }
@@ -82,7 +82,7 @@ struct CostTests {
     #expect(shallow <= 420, "\(shallow) rows for 100 children")
   }
 
-  @Test("An update of many small children reads at most a few rows for each")
+  @Test("An update of many small children reads at most a few rows for each child")
   func manyChildren() async throws {
     let (engine, database) = try await open(3_000)
     let removing = try await engine.count {

@@ -1,5 +1,5 @@
-// Tests windows (results of queries) in key order that are read from rows. They must equal windows of the
-// complete location, but read only the rows of their children.
+// Tests windows (results of queries) in key order that are read from rows. Such a window must equal the window of the
+// complete location, but the server must read only the rows of the window's children.
 
 import Access
 import OrderedStore
@@ -88,7 +88,7 @@ struct KeyOrderTests {
     }
   }
 
-  @Test("A window in key order reads only its children's rows, however many others exist")
+  @Test("A window in key order reads only its children's rows, however many other children exist")
   func cost() async throws {
     var costs: [[Int]] = []
     for count in [300, 6_000] {
@@ -226,7 +226,7 @@ struct KeyOrderTests {
   }
 
   @Test(
-    "With or without priorities on the children, windows equal those of the complete location",
+    "With or without priorities on the children, windows read from rows equal windows of the complete location",
     arguments: 0..<24)
   func prioritiesAnywhere(seed: Int) async throws {
     var generator = RandomNodes(seed: UInt64(seed) &+ 13_000)
@@ -265,7 +265,9 @@ struct KeyOrderTests {
     }
   }
 
-  @Test("Priorities in one location leave windows elsewhere readable from rows, also after a restart")
+  @Test(
+    "Priorities in one location do not prevent reading windows of other locations from rows, also after a restart"
+  )
   func costWithPrioritiesElsewhere() async throws {
     let (engine, store, filling) = try await open("priorities")
     let list = Node.object((0..<3_000).map { (ChildKey("k\(10_000 + $0)"), ["at": .leaf(.int(Int64($0)))]) })

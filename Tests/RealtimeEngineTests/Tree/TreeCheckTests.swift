@@ -1,4 +1,4 @@
-// Tests that a check of a stored tree finds rows that the engine never writes.
+// Tests that the consistency check of a stored tree finds rows that the engine never writes.
 
 import Access
 import OrderedStore

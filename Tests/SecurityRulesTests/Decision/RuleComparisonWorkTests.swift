@@ -1,4 +1,5 @@
-// Tests comparisons with an expensive second operand: they spend the budget for it, or end early.
+// Tests that a comparison with an expensive second operand takes the work of reading the operand from the budget of the
+// evaluation, or ends before it has read the operand.
 
 import FirestoreModel
 import Testing
@@ -45,7 +46,8 @@ import Testing
     #expect(try allows("f()", "\(body) \(repeated("d.addedKeys().size() == 2", 5)) || true;", fields))
   }
 
-  @Test("values that do not equal themselves are members of a set by identity, with different hashes")
+  @Test(
+    "each occurrence of a value that does not equal itself is a separate member of a set, with its own hash")
   func membersWithoutEquals() throws {
     let count = 2_000
     let path = RuleValue.path(RulePath(segments: [.placeholder("a", isRest: false)]))

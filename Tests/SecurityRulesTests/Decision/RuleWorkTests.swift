@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test(
-    "a pattern from a document spends the budget for its size, groups, classes and compilation",
+    "the size, groups, classes and compilation of a pattern count against the budget; a large pattern exhausts it",
     arguments: [
       String(repeating: "(a)", count: 3_000), String(repeating: "(?i)\\p{L}", count: 1_000),
       "[" + String(repeating: "[:a", count: 200_000) + "]", String(repeating: "a", count: 1_000_000),

@@ -22,7 +22,7 @@ package struct TestPolicy: AccessPolicy {
     return try body(principal, operation, view)
   }
 
-  /// Denies every operation that touches a root collection or a document below it, and allows all others.
+  /// Denies every operation that touches a root collection or a document below it, and allows all other operations.
   package static func denying(_ collection: String) -> TestPolicy {
     TestPolicy { _, operation, _ in
       operation.touches(collection) ? .deny(reason: "the collection \(collection)") : .allowed

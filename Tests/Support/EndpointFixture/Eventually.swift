@@ -1,5 +1,5 @@
-// Polls until a condition eventually holds. It serves conditions that no event reports: a counter, or a response of the
-// server.
+// Polls until a condition eventually holds. Tests use this for conditions that no event reports: a counter, or a
+// response of the server.
 
 /// Polls until a condition holds, for at most 60 seconds.
 ///

@@ -1,4 +1,4 @@
-// Test credentials: tokens with an expiry. Also test policies that decide by a closure.
+// Tokens that expire, as test credentials, and a test policy of the Realtime Database that decides by a closure.
 
 import Access
 import Locking

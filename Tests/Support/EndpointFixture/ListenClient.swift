@@ -1,6 +1,6 @@
 // A listen client runs a Listen stream and keeps the same state as a client SDK: the documents of each
-// target. They change only at consistent snapshots. The client throws if the server's messages violate the
-// protocol's order.
+// target. The documents change only at consistent snapshots. The client throws if the server's messages are not in an
+// order that the protocol permits.
 
 import FirestoreProtobuf
 import Foundation
@@ -31,7 +31,7 @@ final class ListenClient {
   private(set) var targets: [Int32: Target] = [:]
   private(set) var removed: [Int32: Google_Rpc_Status] = [:]
   private(set) var filters: [Google_Firestore_V1_ExistenceFilter] = []
-  /// The kinds of the received responses: `change`, `delete`, `remove`, `filter` or `reset`. Others are not recorded.
+  /// The kinds of the received responses: `change`, `delete`, `remove`, `filter` or `reset`. Other kinds are not recorded.
   private(set) var receivedKinds: [String] = []
   /// Whether the client records every received response in ``recorded``.
   var isRecording = false

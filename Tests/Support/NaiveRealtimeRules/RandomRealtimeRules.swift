@@ -1,5 +1,5 @@
-// Generates random rules files of the Realtime Database, with matching trees, queries and users. All of them use few
-// keys and values, so that conditions are often true and operations often affect the same locations.
+// Generates random rules files of the Realtime Database, with matching trees, queries and users. Files, trees, queries and
+// users have few keys and values, so that conditions are often true and operations often affect the same locations.
 
 package import JSON
 package import RandomModels

@@ -1,6 +1,6 @@
 // Generates random long values, whose length is near 1,500 bytes. Index entries truncate text at that length. Many
-// pairs of values have texts that are equal in the first 1,500 bytes. They differ only in the rest of the text, or in a
-// later element of the array or map.
+// pairs of values have texts that are equal in the first 1,500 bytes. The two values of such a pair differ only in later
+// bytes of the text, or in a later element of the array or map.
 
 package import FirestoreModel
 

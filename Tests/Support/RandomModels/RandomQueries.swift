@@ -1,5 +1,5 @@
-// Generates random Firestore filters and queries for property tests. They use few different fields, so that they often
-// match random documents.
+// Generates random Firestore filters and queries for property tests. The filters and queries name few different fields,
+// so that random documents often match.
 
 package import FirestoreModel
 

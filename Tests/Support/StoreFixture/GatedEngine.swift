@@ -47,7 +47,7 @@ package final class GatedEngine: StorageEngine {
   /// Blocks commits from now on.
   package func blockCommits() { state.withLock { $0.isOpen = false } }
 
-  /// Lets commits pass. They fail with `failure` if it is given.
+  /// Lets commits pass the gate. If `failure` is given, these commits fail with this error.
   package func unblock(failing failure: StoreError? = nil) {
     state.withLock { state in
       state.isOpen = true

@@ -110,7 +110,8 @@ final class DeferralRunner: Sendable {
     }
   }
 
-  /// Ends location reads and waits for indexes. Their operations fail soon with ``RealtimeError/abandoned``.
+  /// Ends the location reads, and all waiting for indexes. The operations that needed a read or an index fail soon
+  /// with ``RealtimeError/abandoned``.
   func stop() {
     state.withLock { $0.isStopped = true }
     indexWaiters.stop()

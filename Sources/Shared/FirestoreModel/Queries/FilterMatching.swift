@@ -1,7 +1,8 @@
 // Decides whether a document matches a filter, on the server and in clients.
 //
 // Invariant: a missing field never matches. Ranges match only values of their operand's type, and never NaN. Equality
-// is query equality (1 = 1.0). Only unary filters match null and NaN.
+// is query equality (1 = 1.0). A null field matches only the unary filter IS_NULL. A NaN field matches only IS_NAN,
+// IS_NOT_NULL, and the operators != and not-in if their operand neither is nor contains NaN.
 
 extension Filter {
   /// Whether a document matches this filter.

@@ -1,4 +1,5 @@
-// Nearest-neighbour queries, compared with a sort of all distances, and combined with filters, projections and limits.
+// Tests nearest-neighbour queries, compared with a sort of all distances, and combined with filters, projections and
+// limits.
 
 import Access
 import FirestoreModel

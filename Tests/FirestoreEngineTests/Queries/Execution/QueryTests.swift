@@ -1,4 +1,4 @@
-// Queries compared with a naive evaluation over random documents, and the form of responses.
+// Tests queries: their results, compared with a naive evaluation over random documents, and the form of responses.
 
 import Access
 import FirestoreModel

@@ -1,4 +1,5 @@
-// The shared memory budget of queries without an index order, and the selection of the first elements.
+// Tests of the memory budget that all queries share if no index provides their order, and of the selection of the first
+// elements of a result without sorting all elements.
 
 import Access
 import FirestoreModel
@@ -13,7 +14,8 @@ import Testing
   private struct Disconnected: Error {}
 
   @Test(
-    "queries that hold sorted results for slow clients share one memory budget, and release it at any end")
+    "queries that hold sorted results for slow clients share one memory budget, and release it however they end"
+  )
   func shared() async throws {
     // The results are about 1.3 MB, in two pages.
     let fixture = try EngineFixture(sortMemory: 2_000_000)
@@ -80,7 +82,7 @@ import Testing
       return count.withLock { $0 }
     }
     #expect(comparisons(0..<20_000) < 20_000 + 3_000)
-    // In reverse order every added element displaces an earlier one.
+    // In reverse order every added element displaces an earlier element.
     #expect(comparisons((0..<20_000).reversed()) < 20_000 * 22)
   }
 }

@@ -1,6 +1,6 @@
-// Aggregations, nearest-neighbour queries and the first loads of listeners do not need the query's order, so they must not
-// hold results for sorting. These tests allow almost no sort memory, and compare with the reference
-// evaluator.
+// Tests reads that need no sort order: aggregations, nearest-neighbour queries and the first loads of listeners do not
+// need the query's order, so they must not hold results for sorting. These tests allow almost no sort memory, and
+// compare with the reference evaluator.
 
 import Access
 import FirestoreModel
@@ -75,13 +75,13 @@ import Testing
       ).map(Value.reference)
     }
     return [
-      // Inequalities on two fields. The index orders only the first, so documents with equal first values must be
+      // Inequalities on two fields. The index orders only the first field, so documents with equal first values must be
       // sorted.
       StructuredQuery(
         from: [c], filter: .composite(.and, [filter("a", .lessThan, 9), filter("n", .greaterThan, 5)])),
       // Long values are truncated in index entries. Documents with equal truncated values must be sorted, too.
       StructuredQuery(from: [c], orderBy: [.init(FieldPath(field: "s"))]),
-      // An equality, and an inequality on another field. Each has its own index, so their intersection has no
+      // An equality, and an inequality on another field. Each filter has its own index, so their intersection has no
       // order.
       StructuredQuery(
         from: [c],

@@ -1,4 +1,4 @@
-// ListDocuments, ListCollectionIds, BatchGetDocuments and GetDocument.
+// Tests of the methods ListDocuments, ListCollectionIds, BatchGetDocuments and GetDocument.
 
 import Access
 import FirestoreModel
@@ -85,7 +85,7 @@ import Testing
     #expect(sizes.count == 2 && sizes.allSatisfy { $0 < 5 << 20 }, "\(sizes)")
   }
 
-  @Test("listings are paged, for one collection or for all directly under a parent")
+  @Test("a listing of one collection, or of all collections directly under a parent, is returned in pages")
   func listPages() async throws {
     try await fill(["c/a", "c/b", "c/d", "c/b/sub/x", "e/a", "__id5__", "c/__id5__"].filter(\.isDocument))
     #expect(
@@ -278,7 +278,7 @@ import Testing
     #expect(empty.all.isEmpty)
   }
 
-  @Test("a missing document is NOT_FOUND, and a mask reduces an existing one")
+  @Test("reading a missing document is NOT_FOUND; with a mask, a read returns only some fields of a document")
   func getDocument() async throws {
     let name = try fixture.name("c/a")
     let missing = await failure { try await fixture.engine.getDocument(name, as: .administrator) }

@@ -1,4 +1,5 @@
-// Partition points of a scan of unknown length, for any length and any bounds.
+// Tests of partition points, the keys that divide a scan into parts of similar size. The length of the scan is unknown
+// until its end.
 
 import RandomModels
 import Testing
@@ -21,7 +22,7 @@ import Testing
         Int($0[0]) << 8 | Int($0[1])
       }
       #expect(points.count <= limit)
-      // When the samples reach their capacity, every second one is dropped. So at least half of the capacity is filled.
+      // When the samples reach their capacity, every second sample is dropped. So at least half of the capacity is filled.
       let parts = min(limit + 1, count / minimum, count <= capacity ? count : capacity / 2)
       #expect(points.count >= max(0, parts - 1), "\(count) \(capacity) \(limit) \(minimum)")
       guard !points.isEmpty else { continue }

@@ -1,4 +1,4 @@
-// Log messages that recommend an index for an expensive query.
+// Tests the log messages that recommend an index for an expensive query.
 
 import FirestoreModel
 import OrderedStore

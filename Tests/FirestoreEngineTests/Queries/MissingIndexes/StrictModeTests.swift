@@ -1,5 +1,5 @@
-// Strict mode, in which a query fails without the indexes that Firebase requires: the queries that need an index, the
-// error's message, and the same rule for listeners.
+// Tests strict mode, in which a query fails without the indexes that Firebase requires: the queries that need an index,
+// the error's message, and the same rule for listeners.
 
 import Access
 import FirestoreModel
@@ -65,7 +65,7 @@ import Testing
   }
 
   @Test(
-    "an aggregation accepts the indexes that contain its fields after the order fields, in any sequence and direction"
+    "an aggregation accepts an index with the query's order fields, then the aggregated fields in any order and direction"
   )
   func aggregationIndexes() async throws {
     typealias Field = DatabaseIndexConfiguration.Field

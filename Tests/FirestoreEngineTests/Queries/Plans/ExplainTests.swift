@@ -1,4 +1,4 @@
-// Explained queries: the plan, and statistics that match the rows that were really read.
+// Tests explained queries: the plan, and statistics that match the rows that were really read.
 
 import Access
 import FirestoreModel

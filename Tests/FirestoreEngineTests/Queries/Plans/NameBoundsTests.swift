@@ -1,5 +1,5 @@
-// Queries between two document names: they read only the documents between them, and transactions lock only
-// that range.
+// Tests queries between two document names: such a query reads only the documents between the names, and transactions
+// lock only that range.
 
 import Access
 import FirestoreModel

@@ -1,5 +1,5 @@
-// Queries that scan many rows and find few results. Each read is bounded, other work runs in between, and a
-// query ends soon after its caller disconnects.
+// Tests queries that scan many rows and find few results. Each read is bounded, other work runs in between, and a query
+// ends soon after its caller disconnects.
 
 import Access
 import FirestoreModel
@@ -171,7 +171,7 @@ struct LongScanTests {
       let token = try await cost(fresh).token
       let resumed = WatchTarget(
         id: 2, fixture.selection(query), start: .resumeToken(token), expectedCount: 5)
-      // The resume counts the documents at the resume token's time first, and then the current ones.
+      // The resume first counts the documents at the resume token's time, and then the current documents.
       let total = try await cost(resumed).rows
       for (target, rows) in [(fresh, total / 8), (resumed, total / 8), (resumed, total * 5 / 8)] {
         let read = try await cost(target, until: rows).rows

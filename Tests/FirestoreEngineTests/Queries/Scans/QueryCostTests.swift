@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test("a query without an index for its order sorts in memory; above the limit it fails, naming the index")
+  @Test("a query without an index for its order sorts in memory; above the limit its error names the index")
   func sortLimit() async throws {
     let fixture = try EngineFixture()
     try await Self.fill(fixture, 600, values: 2)

@@ -57,7 +57,8 @@ struct CacheReplacement {
       // VACUUM reads the file's data as this process sees it, which includes data that is not on the disk.
       try queue.writeWithoutTransaction { try $0.execute(sql: "VACUUM INTO ?", arguments: [incomplete.path]) }
     } catch let error as DatabaseError where error.resultCode == .SQLITE_ERROR {
-      // For other statements this code means damage.
+      // Converts SQLITE_ERROR to a FailedSync. For other statements `DiskPersistence.isDamage` treats this error as
+      // damage of the file, but here only the copy has failed.
       throw FailedSync(description: "the cache cannot be copied: \(error)")
     }
     try sync(incomplete)
