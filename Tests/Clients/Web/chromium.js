@@ -127,6 +127,16 @@ function end(problem) {
   server.closeAllConnections();
 }
 
+/** Repeats the removal after failures, because other processes of Chromium may still write to the profile. */
+function removeProfile(attempts) {
+  try {
+    fs.rmSync(profile, {recursive: true, force: true});
+  } catch (error) {
+    if (attempts === 0) throw error;
+    setTimeout(removeProfile, 100, attempts - 1);
+  }
+}
+
 const limit = setTimeout(() => end(`ended at the limit, in: ${current}`), 1000 * (process.env.LIMIT || 3000));
 process.on('SIGTERM', () => end(`ended by a signal, in: ${current}`));
 
@@ -139,7 +149,6 @@ server.listen(0, '127.0.0.1', () => {
   browser.on('error', error => { console.log(`  ${error.message}`); process.exit(1); });
   browser.on('exit', () => {
     end('Chromium ended before the tests');
-    // Other processes of Chromium may still write to the profile.
-    fs.rmSync(profile, {recursive: true, force: true, maxRetries: 20, retryDelay: 100});
+    removeProfile(50);
   });
 });
