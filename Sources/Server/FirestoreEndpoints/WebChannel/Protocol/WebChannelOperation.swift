@@ -66,6 +66,8 @@ struct BackChannelRequest: Equatable {
   var timeout: TimeAmount?
   /// Whether no other response can use the connection meanwhile, as in HTTP/1.1.
   var occupiesConnection = false
+  /// Whether the connection may be the last one that the client had for other requests.
+  var occupiesLastConnection = false
 
   init(acknowledged: Int, isStreaming: Bool, timeout: TimeAmount? = nil) {
     self.acknowledged = acknowledged

@@ -86,6 +86,10 @@ final class WebChannelSessionHandler {
   /// Serves a GET that opens a back channel.
   func open(_ backChannel: BackChannelRequest, _ request: WebChannelRequest) {
     guard !hasEnded else { return request.reject(.unknownSession) }
+    var backChannel = backChannel
+    let others = sessions.open(self)
+    backChannel.occupiesLastConnection =
+      backChannel.occupiesConnection && others >= WebChannelLimits.browserConnections - 1
     do throws(WebChannelError) {
       let actions = try session.open(backChannel, now: .now())
       retireBackChannel()
@@ -101,6 +105,7 @@ final class WebChannelSessionHandler {
       }
     } catch {
       request.reject(error)
+      update()
     }
   }
 
