@@ -130,4 +130,33 @@ struct EmulatorTests {
       }
     }
   }
+
+  /// A browser opens six connections over HTTP/1.1. With six back channels, a request waits for the end of one of them. Clients
+  /// report after ten seconds that they are offline.
+  @Test("The sixth back channel over HTTP/1.1 ends within ten seconds, and all streams continue")
+  func sixthBackChannel() async throws {
+    try await FirestoreTestServer.serving { server in
+      let port = try #require(server.server.firestorePort)
+      let listen = WebChannelTestClient.listen(to: "a/b", 2)
+      func open() async throws -> (client: WebChannelTestClient, back: BackChannel) {
+        let client = try await WebChannelTestClient.handshake(port, "Listen", [listen]).client
+        let back = try await client.open(after: 0)
+        _ = try await back.arrays(until: "CURRENT")
+        return (client, back)
+      }
+      var channels: [BackChannel] = []
+      for _ in 0..<5 { channels.append(try await open().back) }
+      let sixth = try await open()
+      let start = ContinuousClock.now
+      let arrays = try await sixth.back.arrays(until: "no array contains this")
+      #expect(ContinuousClock.now - start < .seconds(10))
+      await sixth.back.close()
+      channels.append(try await sixth.client.open(after: arrays.last?.id ?? 0))
+      try await server.client.commit([.set("a/b", ["n": .int(1)])])
+      for channel in channels {
+        #expect(try await channel.arrays(until: "documentChange").isEmpty == false)
+        await channel.close()
+      }
+    }
+  }
 }

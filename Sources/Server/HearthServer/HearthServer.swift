@@ -296,7 +296,8 @@ public final class HearthServer: Sendable {
       ]
       if configuration.emulator { handlers.append(FirestoreEmulator(engine, feed: denials.feed, log: log)) }
       let protocols = PortProtocols.firestore(
-        engine, authentication: authentication, limits: limits, handlers: handlers, log: log)
+        engine, authentication: authentication, limits: limits,
+        webChannel: configuration.emulator ? .emulator : WebChannelLimits(), handlers: handlers, log: log)
       try await listen(
         configuration.firestore, protocols, tls, limits, Self.firestoreName, flag: "--firestore-port",
         in: &running)

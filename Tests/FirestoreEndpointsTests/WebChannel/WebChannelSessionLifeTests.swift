@@ -180,6 +180,28 @@ struct WebChannelSessionLifeTests {
     }
   }
 
+  @Test("Back channels that ended do not shorten the lifetime of a later one")
+  func connectionHoldAfterOthers() async throws {
+    try await withPort({
+      $0.maximumConnectionHold = .seconds(2)
+      $0.maximumLastConnectionHold = .milliseconds(100)
+    }) { server in
+      for _ in 0..<6 {
+        let client = try await openSession(server)
+        let back = try await client.open(after: 0)
+        _ = try await back.arrays(until: "CURRENT")
+        #expect(try await client.open(after: 1_000).complete().status == 400)
+        _ = try await client.post("VER=8&SID=\(client.sid)&RID=102&TYPE=terminate", "")
+        while try await back.next() != nil {}
+        await back.close()
+      }
+      let client = try await openSession(server)
+      let start = ContinuousClock.now
+      _ = try await client.open(after: 0).complete()
+      #expect(ContinuousClock.now - start >= .seconds(1))
+    }
+  }
+
   @Test("A client that polls receives all arrays, then noops")
   func polling() async throws {
     try await withPort { server in

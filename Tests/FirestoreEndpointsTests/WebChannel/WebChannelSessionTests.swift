@@ -87,6 +87,18 @@ struct WebChannelSessionTests {
     #expect(arrays(try session.open(request, now: start + .seconds(20)).frames) == ["3 [\"noop\"]"])
   }
 
+  @Test("A back channel that may occupy a browser's last connection ends soon, streaming or polling")
+  func lastConnectionHold() throws {
+    for var request in [streaming(0), polling(0)] {
+      var session = session { $0.maximumLastConnectionHold = .milliseconds(250) }
+      request.occupiesConnection = true
+      request.occupiesLastConnection = true
+      _ = try session.open(request, now: start)
+      #expect(session.deadline == start + .milliseconds(250))
+      #expect(session.tick(now: start + .milliseconds(250)).endsBackChannel)
+    }
+  }
+
   @Test("A streaming back channel ends after its byte limit")
   func streamingEndsAfterManyBytes() throws {
     var session = session { $0.maximumBackChannelBytes = 100 }

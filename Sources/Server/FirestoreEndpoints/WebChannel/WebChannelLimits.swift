@@ -32,9 +32,12 @@ package struct WebChannelLimits: Sendable {
   package var maximumBackChannelLifetime: TimeAmount = .seconds(60)
   /// Maximum lifetime of a streaming back channel over HTTP/1.1, where it occupies a connection.
   ///
-  /// Browsers open six connections per host, so a page with six streams gets no other response until a back channel ends. Clients
-  /// report that they are offline after ten seconds (docs/decisions/0038).
+  /// A browser opens `browserConnections` connections per host, so a page with as many streams gets no other response until a back
+  /// channel ends. Clients report that they are offline after ten seconds (docs/decisions/0038).
   package var maximumConnectionHold: TimeAmount = .seconds(20)
+  /// Maximum lifetime of a back channel over HTTP/1.1, streaming or polling, that may occupy the last connection of a browser,
+  /// because all others may be occupied by back channels of this port.
+  package var maximumLastConnectionHold: TimeAmount = .seconds(20)
   /// The time without a frame after which a back channel sends a noop. Clients disconnect after 1.5 times this interval.
   package var keepAlive: TimeAmount = .seconds(30)
   /// The time after which a session without a back channel and without requests ends.
@@ -46,4 +49,14 @@ package struct WebChannelLimits: Sendable {
 
   /// Creates the default limits.
   package init() {}
+
+  /// The number of connections over HTTP/1.1 that browsers open to one host.
+  static let browserConnections = 6
+
+  /// The limits of an emulator. Its clients are mostly the pages of one browser, without TLS and therefore over HTTP/1.1.
+  package static var emulator: WebChannelLimits {
+    var limits = WebChannelLimits()
+    limits.maximumLastConnectionHold = .milliseconds(250)
+    return limits
+  }
 }

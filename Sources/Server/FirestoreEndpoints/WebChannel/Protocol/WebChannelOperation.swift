@@ -66,6 +66,8 @@ struct BackChannelRequest: Equatable {
   var timeout: TimeAmount?
   /// Whether the open response prevents other responses on the connection, as in HTTP/1.1.
   var occupiesConnection = false
+  /// Whether the connection may be the last one that the client had for other requests.
+  var occupiesLastConnection = false
 
   init(acknowledged: Int, isStreaming: Bool, timeout: TimeAmount? = nil) {
     self.acknowledged = acknowledged

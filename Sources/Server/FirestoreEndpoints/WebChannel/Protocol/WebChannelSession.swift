@@ -98,11 +98,13 @@ struct WebChannelSession {
     if hasDeliveredEnd { throw .unknownSession }
     lastRequest = now
     backChannelCount += 1
-    let lifetime =
-      request.occupiesConnection
-      ? min(limits.maximumConnectionHold, limits.maximumBackChannelLifetime)
-      : limits.maximumBackChannelLifetime
-    let wait = request.timeout.map { min($0, limits.keepAlive) } ?? limits.keepAlive
+    var lifetime = limits.maximumBackChannelLifetime
+    if request.occupiesConnection { lifetime = min(lifetime, limits.maximumConnectionHold) }
+    var wait = request.timeout.map { min($0, limits.keepAlive) } ?? limits.keepAlive
+    if request.occupiesLastConnection {
+      lifetime = min(lifetime, limits.maximumLastConnectionHold)
+      wait = min(wait, limits.maximumLastConnectionHold)
+    }
     back = BackChannel(
       id: backChannelCount, isStreaming: request.isStreaming,
       end: now + (request.isStreaming ? lifetime : wait),

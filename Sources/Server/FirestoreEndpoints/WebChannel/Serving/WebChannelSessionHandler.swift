@@ -87,6 +87,10 @@ final class WebChannelSessionHandler {
   /// Serves a GET that opens a back channel.
   func open(_ backChannel: BackChannelRequest, _ request: WebChannelRequest) {
     guard !hasEnded else { return request.reject(.unknownSession) }
+    var backChannel = backChannel
+    let others = sessions.open(self)
+    backChannel.occupiesLastConnection =
+      backChannel.occupiesConnection && others >= WebChannelLimits.browserConnections - 1
     do throws(WebChannelError) {
       let actions = try session.open(backChannel, now: .now())
       finishBackChannel()
@@ -102,6 +106,7 @@ final class WebChannelSessionHandler {
       }
     } catch {
       request.reject(error)
+      update()
     }
   }
 

@@ -1,7 +1,7 @@
 // The WebChannel sessions of one port, by ID, with the accounting of their memory.
 //
 // Invariants: the number of sessions never exceeds its limit. The reported bytes exceed their limit only until the
-// evictions that follow the report.
+// evictions that follow the report. `openBackChannels` is the number of entries without `idleSince`.
 
 import NIOConcurrencyHelpers
 import NIOCore
@@ -20,6 +20,15 @@ final class WebChannelSessionRegistry: Sendable {
   private struct State {
     var entries: [String: Entry] = [:]
     var held = 0
+    /// The number of sessions with an open back channel.
+    var openBackChannels = 0
+
+    /// Records whether a session has no open back channel.
+    mutating func record(_ id: String, isIdle: Bool) {
+      guard let entry = entries[id], (entry.idleSince != nil) != isIdle else { return }
+      entries[id]?.idleSince = isIdle ? .now() : nil
+      openBackChannels += isIdle ? -1 : 1
+    }
   }
 
   let port: PortLimits
@@ -57,9 +66,19 @@ final class WebChannelSessionRegistry: Sendable {
   /// Closes a session asynchronously. May be called on any thread.
   func close(_ id: String) { state.withLockedValue { $0.entries[id]?.responder }?.close() }
 
+  /// Records that a session opens a back channel. Returns the number of other sessions with an open one.
+  func open(_ session: WebChannelSessionHandler) -> Int {
+    state.withLockedValue { state in
+      state.record(session.id, isIdle: false)
+      return max(state.openBackChannels - 1, 0)
+    }
+  }
+
   func remove(_ session: WebChannelSessionHandler) {
     state.withLockedValue { state in
-      if let entry = state.entries.removeValue(forKey: session.id) { state.held -= entry.held }
+      guard let entry = state.entries.removeValue(forKey: session.id) else { return }
+      state.held -= entry.held
+      if entry.idleSince == nil { state.openBackChannels -= 1 }
     }
   }
 
@@ -71,8 +90,8 @@ final class WebChannelSessionRegistry: Sendable {
       let grows = held > entry.held
       state.held += held - entry.held
       entry.held = held
-      entry.idleSince = isIdle ? entry.idleSince ?? .now() : nil
       state.entries[session.id] = entry
+      state.record(session.id, isIdle: isIdle)
       guard grows, state.held > limits.maximumHeldBytes else { return (true, []) }
       return Self.evictIdle(&state, limits.maximumHeldBytes, for: session.id)
     }
