@@ -1,8 +1,9 @@
 // Models how the web and iOS clients apply pushes.
 //
 // A set replaces the value at its path. The paths of a merge are applied one after the other, child by child of the
-// listened location. Children with a value come first, and otherwise keys are in UTF-16 order. iOS applies priorities
-// last. See ViewProcessor and ImmutableTree, FViewProcessor and FCompoundWrite.
+// listened location. Children that had a value before the merge come first. Within both groups, and below the children,
+// keys are in UTF-16 order. iOS applies priorities last. See ViewProcessor and ImmutableTree, FViewProcessor and
+// FCompoundWrite.
 
 import RealtimeEngine
 import RealtimeModel

@@ -40,7 +40,7 @@ struct IssuerTests {
     }
   }
 
-  @Test("Keys may be published as certificates by their IDs")
+  @Test("Keys may be published as a JSON object that maps each key ID to a certificate")
   func certificates() async throws {
     try await IssuerFixture.with { fixture in
       let certificate = try fixture.key.certificate(lifetime: 86_400)

@@ -47,7 +47,7 @@ enum Deferral: Error, Sendable {
 /// One operation may be deferred several times, and keeps every result. A conditional write of a large value
 /// may be staged, then read its location, then compare a hash.
 struct DeferralResults: Sendable {
-  /// The number of decisions about the operation so far that the coverage report of the rules has counted.
+  /// How many decisions about the operation the coverage report of the rules has already counted.
   var decisionCount = 0
   /// The result of ``WriteDecision``, or the error of deciding.
   var decision: Result<DecidedWrite, RealtimeError>?
@@ -111,7 +111,7 @@ protocol DeferredWork: Sendable {
     -> RealtimeOperation
   /// Whether another operation may join after `count` operations have finished with the result.
   func isOpen(_ output: Output, after count: Int) -> Bool
-  /// Releases the result before the last operation is sequenced.
+  /// Frees what the result reserves. Called once, before the last operation that waits for the result is sequenced.
   func release(_ output: Output)
 }
 

@@ -34,7 +34,7 @@ final class FanOut {
       case .answer(.call(_, let completion), let answer): calls.append { completion(answer.callResult) }
       case .listen(let connection, let listen, let node, let prepared, let warnings, let request):
         // A filtered listen of a closed connection still starts. Until the session ends, the executor assumes
-        // that this stage keeps the listen's sort order.
+        // that this stage keeps the location's children sorted in the listen's order.
         if connection.isClosed, listen.isDefault { continue }
         start(listen, of: connection, on: node, prepared, isIndexed: warnings.isEmpty)
         if let request { enqueue(connection, .response(request: request, .listening(warnings: warnings))) }
@@ -189,8 +189,9 @@ struct Change: Sendable {
 enum FanOutStep: Sendable {
   /// A write took effect.
   ///
-  /// Its changes are in ascending order of paths, none inside another. For each location whose windows are
-  /// updated from rows (see `RowWindowHandler`), `windows` has the changes of its filtered value.
+  /// Its changes are in ascending order of paths, none inside another. Of some locations the stage has only the
+  /// children that windows show (see `RowWindowHandler`). For each of these that the write changes, `windows` has the
+  /// changes of these children, also of those that enter or leave the windows.
   case write([Change], windows: [Path: [WindowChange]])
   /// The stage had only some children of this location, because its windows were updated from rows. From now on the
   /// stage has the complete value, which this step contains.

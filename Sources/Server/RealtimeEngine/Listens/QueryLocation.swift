@@ -30,8 +30,8 @@ struct QueryLocation {
     if isPartial, prepared.isPartial {
       location.insertVisible(node)
     } else if isPartial {
-      // The existing windows may lack children that could no longer be read from rows (see `RowWindowHandler`). The
-      // complete value adds them.
+      // The existing windows may lack children that a batch could not read: a window's order no longer has rows, or a
+      // child is too large (see `RowWindowHandler`). The complete value adds them.
       replace(by: node, notify)
     }
     listeners[listener.query, default: []].add(listener)

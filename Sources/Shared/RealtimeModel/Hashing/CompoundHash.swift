@@ -5,7 +5,8 @@
 public struct CompoundHash: Sendable, Equatable {
   /// The path of the last leaf of each range, in ascending order.
   public var paths: [Path]
-  /// The hash of each range, then the hash of the last range, which has no end.
+  /// The hash of each range that ends at one of `paths`, then the hash of the leaves after the last path (empty if
+  /// there are none).
   public var hashes: [String]
 
   /// Makes a compound hash.

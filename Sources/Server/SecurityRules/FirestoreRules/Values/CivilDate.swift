@@ -13,7 +13,7 @@ struct CivilDate: Equatable {
 
   /// The day that lies `days` after 1970-01-01.
   init(daysSinceEpoch days: Int64) {
-    // The era has 400 years and begins in March, so that the leap day is its year's last.
+    // An era is a cycle of 400 years. Its years begin in March, so that a leap day is the last day of its year.
     let shifted = days + 719_468
     let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
     let dayOfEra = shifted - era * 146_097

@@ -38,8 +38,8 @@ package enum RuleValue: Sendable {
   case vector([Double])
   /// Knowledge about a field from the filters of a query.
   case constraint(RuleConstraint)
-  /// The remaining path below a collection whose documents a query does not name. It is a path, but its segments are
-  /// unknown.
+  /// A path whose segments are unknown, because a query does not name its documents. It is the value of a recursive
+  /// wildcard (`{name=**}`), and of `request.path` in a query over a collection group.
   case unknownPath
 
   /// Text that is valid Unicode.

@@ -29,7 +29,8 @@ struct RealtimeSyntax: Sendable {
   }
 
   let kind: Kind
-  /// The offset that faults name, in bytes of UTF-8: that of the operator, of a member's name, or of the first character.
+  /// The offset in the rule, in bytes of UTF-8, that a ``RealtimeFault`` in this expression reports: that of the
+  /// operator, of a member's name, or of the first character.
   let offset: Int
   /// The bytes of the expression with its parts, without the parentheses around it.
   let range: Range<Int>
