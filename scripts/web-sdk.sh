@@ -7,7 +7,7 @@
 #   node      In Node: Google's integration tests of the Firestore SDK, and those of both interfaces of the Realtime Database
 #             SDK that use a server.
 #   chromium  In headless Chromium, all in one page: Google's integration tests of the Firestore SDK, with a cache in memory,
-#             and with caches in memory and in IndexedDB. INDEXEDDB selects: false, true or both. GREP is a pattern for the titles of
+#             and with caches in memory and in IndexedDB. INDEXEDDB selects: false or true; both by default. GREP is a pattern for the titles of
 #             the tests, LIMIT the seconds of one run (3000 by default). Slow tests and failures are printed as they happen;
 #             LIST_SKIPPED=1 also prints skipped ones. Chromium is the program that CHROMIUM names; without one this part is
 #             skipped.

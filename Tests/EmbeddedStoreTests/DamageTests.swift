@@ -296,6 +296,29 @@ struct DamageTests {
     #expect(count > 0 && count < victim.keys.count)
   }
 
+  @Test("After the older of two logs is truncated as the error says, the rows before the damage can be read")
+  func rowsBeforeDamageOfTwoLogs() async throws {
+    let victim = try await Victim(logs: 2)
+    let logs = try Victim.logs(victim.original)
+    let path = try victim.copy()
+    var bytes = try victim.bytes(logs[0])
+    bytes[bytes.count / 2] ^= 1
+    try bytes.write(to: URL(fileURLWithPath: path + "/" + logs[0]))
+    let error = try #require(try await victim.expectNoSilentLoss(path, "half of \(logs[0])"))
+    let record = try Victim.record(path)
+    #expect(error.message.contains(logs[0]) && error.message.contains(record), "\(error)")
+    let offset = try #require(error.message.firstMatch(of: /damaged at byte ([0-9]+)/).flatMap { Int($0.1) })
+    try bytes.prefix(offset).write(to: URL(fileURLWithPath: path + "/" + logs[0]))
+    for file in logs.dropFirst() + [record] { try FileManager.default.removeItem(atPath: path + "/" + file) }
+    for _ in 0..<2 {
+      guard case .rows(let count) = try await victim.open(path) else {
+        Issue.record("the truncated log does not open")
+        return
+      }
+      #expect(count > 0 && count < victim.keys.count)
+    }
+  }
+
   @Test("A log that ends inside a record opens, and the dropped bytes are reported")
   func incompleteEnd() async throws {
     let victim = try await Victim()
@@ -435,6 +458,23 @@ struct NewestLogTests {
     try FileManager.default.removeItem(atPath: path + "/" + log)
     let error = try #require(try await victim.expectNoSilentLoss(path, "several records"))
     #expect(error.code == .corrupted && error.message.contains(Victim.record(ofLog: log)), "\(error)")
+  }
+
+  @Test(
+    "A directory in which only the record of the newest log is left is rejected, and nothing is created in it"
+  )
+  func onlyTheRecord() async throws {
+    let scratch = try ScratchDirectory()
+    let directory = scratch.path + "/data"
+    try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
+    try Data().write(to: URL(fileURLWithPath: directory + "/newest-log-000123"))
+    let error = await #expect(throws: StoreError.self) {
+      try await EmbeddedStore.open(directory: directory, Victim.options)
+    }
+    #expect(
+      error?.code == .corrupted && error?.message.contains("newest-log-000123") == true,
+      "\(String(describing: error))")
+    #expect(try !FileManager.default.contentsOfDirectory(atPath: directory).contains("CURRENT"))
   }
 
   @Test("If the newest log cannot be recorded, the write fails, and so do all later writes")

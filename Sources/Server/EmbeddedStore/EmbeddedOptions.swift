@@ -9,7 +9,7 @@ public struct EmbeddedOptions: Sendable {
   /// The size of the cache of stored blocks, in bytes; nil for a quarter of the memory that the process may use.
   public var blockCacheBytes: Int?
   /// The size of a memtable, in bytes. Memtables hold new rows in memory until two of them are written to a sorted
-  /// table on disk. A start replays the log of at most four of them.
+  /// table on disk. A start replays the logs of at most five of them.
   public var memtableBytes: Int
   /// The number of threads for reads that need the disk.
   public var readerThreads: Int

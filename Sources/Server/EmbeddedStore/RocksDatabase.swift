@@ -86,7 +86,6 @@ final class RocksDatabase: @unchecked Sendable {
     rocksdb_options_set_min_write_buffer_number_to_merge(options, 2)
     // One memtable that is filled, two that are written, and two that wait.
     rocksdb_options_set_max_write_buffer_number(options, 5)
-    rocksdb_options_set_max_total_wal_size(options, UInt64(max(settings.memtableBytes, 64 << 10)) * 4)
     // The store looks up every row that it writes, because its old value becomes an undo row. For most new
     // keys this filter shows without a search that the memtable does not contain them.
     rocksdb_options_set_memtable_prefix_bloom_size_ratio(options, 0.1)

@@ -202,6 +202,33 @@ struct WebChannelSessionLifeTests {
     }
   }
 
+  @Test("Of seven back channels over HTTP/1.1, five keep their connections for the full time")
+  func longConnectionHolds() async throws {
+    try await withPort({ limits in
+      limits.maximumConnectionHold = .seconds(1)
+      limits.maximumLastConnectionHold = .milliseconds(100)
+    }) { server in
+      let count = try await withThrowingTaskGroup(of: Int.self) { group in
+        for _ in 0..<7 {
+          let client = try await openSession(server)
+          group.addTask {
+            var (count, last) = (0, 0)
+            let end = ContinuousClock.now + .seconds(3)
+            while ContinuousClock.now < end {
+              let reply = try await client.open(after: last).complete()
+              last = reply.arrays.last?.id ?? last
+              count += 1
+            }
+            return count
+          }
+        }
+        return try await group.reduce(0, +)
+      }
+      // In at most four seconds: five back channels of one second, two of 0.1 s. Seven of 0.1 s would be 210 in three seconds.
+      #expect(count <= 5 * 4 + 2 * 40)
+    }
+  }
+
   @Test("A client that polls receives all arrays, then noops")
   func polling() async throws {
     try await withPort { server in

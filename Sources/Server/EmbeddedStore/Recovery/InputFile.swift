@@ -43,7 +43,12 @@ final class InputFile {
     guard let entries = opendir(directory) else { throw failure("cannot list \(directory)") }
     defer { closedir(entries) }
     var names: [String] = []
-    while let entry = readdir(entries) {
+    while true {
+      errno = 0
+      guard let entry = readdir(entries) else {
+        guard errno == 0 else { throw failure("cannot list \(directory)") }
+        return names.sorted()
+      }
       let name = withUnsafeBytes(of: &entry.pointee.d_name) { buffer -> String? in
         let bytes = buffer.prefix { $0 != 0 }
         let end = UnsafeRawBufferPointer(start: suffix.utf8Start, count: suffix.utf8CodeUnitCount)
@@ -51,7 +56,6 @@ final class InputFile {
       }
       if let name, name != ".", name != ".." { names.append(name) }
     }
-    return names.sorted()
   }
 
   private static func failure(_ action: String, _ code: Int32 = errno) -> StoreError {

@@ -70,7 +70,7 @@ struct LogDamage {
   private func checkIsNew() throws {
     // After a power cut during the creation of the directory, only the first manifest may exist.
     let remaining = names.first { name in
-      logNumber(name) != nil || name.hasSuffix(".sst")
+      logNumber(name) != nil || name.hasSuffix(".sst") || NewestLogRecord.log(in: [name]) != nil
         || name.hasPrefix("MANIFEST-") && name != LogDamage.firstManifest
     }
     guard let remaining else { return }
@@ -112,7 +112,7 @@ struct LogDamage {
     }
     try checkNewestLog(logs.last?.1, state.oldestLog)
     try checkOldestLog(logs.first { $0.1 >= state.oldestLog }?.1, manifest, state.oldestLog)
-    var damage: (file: String, offset: Int)?
+    var damage: (file: String, number: UInt64, offset: Int)?
     var unreached: UInt64?
     var end: IncompleteLogEnd?
     var isFirst = true
@@ -127,7 +127,8 @@ struct LogDamage {
       }
       if number >= state.oldestLog {
         if scan.following != nil, let first = scan.first, let following, first > following {
-          guard damage != nil else { throw gap(following, first, name) }
+          // A damaged log that is not needed does not explain the gap.
+          guard let damage, damage.number >= state.oldestLog else { throw gap(following, first, name) }
           hasGap = true
         }
         following = scan.following ?? following
@@ -137,14 +138,15 @@ struct LogDamage {
       }
       let afterDamage = damage == nil ? scan.newestAfterDamage : scan.newest
       unreached = [unreached, afterDamage].compactMap { $0 }.max()
-      if damage == nil, let offset = scan.damage { damage = (name, offset) }
+      if damage == nil, let offset = scan.damage { damage = (name, number, offset) }
     }
     guard let damage, let unreached, try hasGap || replayed(options) < unreached else { return end }
     throw StoreError(
       .corrupted,
       "the write-ahead log \(directory)/\(damage.file) is damaged at byte \(damage.offset), and "
         + "acknowledged writes follow; restore the directory from a backup, or, to continue without them, truncate "
-        + "the file there and remove the .log files of higher numbers")
+        + "the file there and remove the .log files of higher numbers"
+        + (NewestLogRecord.log(in: names).map { " and the file \(NewestLogRecord.name(ofLog: $0))" } ?? ""))
   }
 
   /// The error for a log that does not begin with the change after the last one of the log before it.

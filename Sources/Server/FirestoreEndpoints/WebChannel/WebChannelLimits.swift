@@ -36,7 +36,7 @@ package struct WebChannelLimits: Sendable {
   /// channel ends. Clients report that they are offline after ten seconds (docs/decisions/0038).
   package var maximumConnectionHold: TimeAmount = .seconds(20)
   /// Maximum lifetime of a back channel over HTTP/1.1, streaming or polling, that may occupy the last connection of a browser,
-  /// because all others may be occupied by back channels of this port.
+  /// because back channels of this port may occupy all others for `maximumConnectionHold`.
   package var maximumLastConnectionHold: TimeAmount = .seconds(20)
   /// The time without a frame after which a back channel sends a noop. Clients disconnect after 1.5 times this interval.
   package var keepAlive: TimeAmount = .seconds(30)

@@ -88,9 +88,8 @@ final class WebChannelSessionHandler {
   func open(_ backChannel: BackChannelRequest, _ request: WebChannelRequest) {
     guard !hasEnded else { return request.reject(.unknownSession) }
     var backChannel = backChannel
-    let others = sessions.open(self)
     backChannel.occupiesLastConnection =
-      backChannel.occupiesConnection && others >= WebChannelLimits.browserConnections - 1
+      !sessions.mayHoldLong(self, occupiesConnection: backChannel.occupiesConnection)
     do throws(WebChannelError) {
       let actions = try session.open(backChannel, now: .now())
       finishBackChannel()

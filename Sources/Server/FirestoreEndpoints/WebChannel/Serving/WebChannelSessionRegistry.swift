@@ -1,7 +1,7 @@
 // The WebChannel sessions of one port, by ID, with the accounting of their memory.
 //
 // Invariants: the number of sessions never exceeds its limit. The reported bytes exceed their limit only until the
-// evictions that follow the report. `openBackChannels` is the number of entries without `idleSince`.
+// evictions that follow the report. `longHoldCount` is the number of entries with `isLongHold`, and none of them is idle.
 
 import NIOConcurrencyHelpers
 import NIOCore
@@ -15,19 +15,21 @@ final class WebChannelSessionRegistry: Sendable {
     var held = 0
     /// The time at which the session's last back channel (its open GET request) ended; nil while one is open.
     var idleSince: NIODeadline?
+    /// Whether the open back channel may occupy its connection for the full time.
+    var isLongHold = false
   }
 
   private struct State {
     var entries: [String: Entry] = [:]
     var held = 0
-    /// The number of sessions with an open back channel.
-    var openBackChannels = 0
+    /// The number of sessions whose open back channel may occupy its connection for the full time.
+    var longHoldCount = 0
 
-    /// Records whether a session has no open back channel.
-    mutating func record(_ id: String, isIdle: Bool) {
-      guard let entry = entries[id], (entry.idleSince != nil) != isIdle else { return }
-      entries[id]?.idleSince = isIdle ? .now() : nil
-      openBackChannels += isIdle ? -1 : 1
+    /// Records whether a session's open back channel may occupy its connection for the full time.
+    mutating func setLongHold(_ id: String, _ isLongHold: Bool) {
+      guard let entry = entries[id], entry.isLongHold != isLongHold else { return }
+      entries[id]?.isLongHold = isLongHold
+      longHoldCount += isLongHold ? 1 : -1
     }
   }
 
@@ -66,19 +68,23 @@ final class WebChannelSessionRegistry: Sendable {
   /// Closes a session asynchronously. May be called on any thread.
   func close(_ id: String) { state.withLockedValue { $0.entries[id]?.responder }?.close() }
 
-  /// Records that a session opens a back channel. Returns the number of other sessions with an open one.
-  func open(_ session: WebChannelSessionHandler) -> Int {
+  /// Records that a session opens a back channel. Returns false if the back channel occupies a connection, and as many others
+  /// as a browser has connections, except one, may occupy theirs for the full time.
+  func mayHoldLong(_ session: WebChannelSessionHandler, occupiesConnection: Bool) -> Bool {
     state.withLockedValue { state in
-      state.record(session.id, isIdle: false)
-      return max(state.openBackChannels - 1, 0)
+      state.entries[session.id]?.idleSince = nil
+      state.setLongHold(session.id, false)
+      guard occupiesConnection else { return true }
+      guard state.longHoldCount < WebChannelLimits.browserConnections - 1 else { return false }
+      state.setLongHold(session.id, true)
+      return true
     }
   }
 
   func remove(_ session: WebChannelSessionHandler) {
     state.withLockedValue { state in
-      guard let entry = state.entries.removeValue(forKey: session.id) else { return }
-      state.held -= entry.held
-      if entry.idleSince == nil { state.openBackChannels -= 1 }
+      state.setLongHold(session.id, false)
+      if let entry = state.entries.removeValue(forKey: session.id) { state.held -= entry.held }
     }
   }
 
@@ -90,8 +96,9 @@ final class WebChannelSessionRegistry: Sendable {
       let grows = held > entry.held
       state.held += held - entry.held
       entry.held = held
+      entry.idleSince = isIdle ? entry.idleSince ?? .now() : nil
       state.entries[session.id] = entry
-      state.record(session.id, isIdle: isIdle)
+      if isIdle { state.setLongHold(session.id, false) }
       guard grows, state.held > limits.maximumHeldBytes else { return (true, []) }
       return Self.evictIdle(&state, limits.maximumHeldBytes, for: session.id)
     }
