@@ -223,7 +223,8 @@ final class DiskPersistence: Persistence, @unchecked Sendable {
   static func isDamage(_ error: any Error) -> Bool {
     switch error {
     case let error as DatabaseError:
-      [.SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_FORMAT].contains(error.resultCode)
+      // SQLite limits a value to 1 GB. The cache stores no such value, so a larger length is damage.
+      [.SQLITE_CORRUPT, .SQLITE_NOTADB, .SQLITE_FORMAT, .SQLITE_TOOBIG].contains(error.resultCode)
         // The statement does not match the tables, so the file's contents do not match its version.
         || error.resultCode == .SQLITE_ERROR
     case is DamagedRow, is RowDecodingError, is DiskSchema.UnknownVersion, is FirestoreError,
