@@ -9,6 +9,7 @@ lives, all at the same time, up to `--seconds` (the slow kinds take minutes).
 
 import argparse
 import collections
+import concurrent.futures
 import multiprocessing
 import os
 import resource
@@ -67,7 +68,8 @@ def honest(port, seconds, results):
 
 
 def honest_mix(port, seconds, results):
-    """Makes small and large calls, queries and listens over one connection. Puts the number of each and the failures."""
+    """Makes calls over one connection, twenty at a time: small and large gets, commits, queries and listens. Puts the number of
+    calls and the failures."""
     owner = [("authorization", "Bearer owner")]
     made, failed = 0, collections.Counter()
     large = Value(string_value="x" * 900_000)
@@ -103,15 +105,18 @@ def honest_mix(port, seconds, results):
                 RunQueryRequest(parent=PARENT, structured_query=query("medium")), metadata=owner, timeout=30)),
             "listen to 2 MB": lambda: listen("medium"),
         }
+        calls = [*kinds, *["small get"] * 15]
         until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            for kind, call in kinds.items():
-                made += 1
-                try:
-                    call()
-                except grpc.RpcError as error:
-                    failed[f"{kind}: {error.code().name}"] += 1
-            time.sleep(0.05)
+        with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+            while time.monotonic() < until:
+                for kind, ended in [(kind, pool.submit(kinds[kind])) for kind in calls]:
+                    made += 1
+                    error = ended.exception()
+                    if isinstance(error, grpc.RpcError):
+                        failed[f"{kind}: {error.code().name}"] += 1
+                    elif error:
+                        raise error
+                time.sleep(0.05)
     results.put((made, failed))
 
 

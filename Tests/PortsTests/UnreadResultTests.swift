@@ -209,6 +209,34 @@ struct UnreadResultTests {
     }
   }
 
+  @Test(
+    "Unread streams leave memory for many calls of another client even while their connections are too young to be closed"
+  )
+  func youngStreams() async throws {
+    let limits = limits(minimumAge: .hours(1))
+    try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { server in
+      try await fill(server)
+      var unread: [GRPCTestClient] = []
+      for _ in 0..<8 { unread.append(try await openUnread(server, "Listen", "many", count: 400)) }
+      #expect(try await eventually { limits.memory.used > Self.limit / 3 * 2 })
+      let client = try await GRPCTestClient.connect(port: server.port.port)
+      for round in 0..<5 {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+          for number in 0..<20 {
+            group.addTask { _ = try await client.get(number < 2 ? "large/1" : "c/small") }
+          }
+          group.addTask { try await client.commit([.set("written/\(round)", ["t": Self.text])]) }
+          try await group.waitForAll()
+        }
+      }
+      for client in unread { #expect(client.channel.isActive) }
+      for client in unread { await client.close() }
+      await client.close()
+      #expect(
+        try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are still reserved")
+    }
+  }
+
   @Test("A connection whose client reads nothing is closed after the timeout, although it answers PING")
   func timeout() async throws {
     var limits = limits(minimumAge: .hours(1))
@@ -276,5 +304,36 @@ struct UnreadResultTests {
     #expect(large.reserve(90))
     #expect(!small.reserve(20))
     #expect(closedHolders.all.isEmpty)
+  }
+
+  @Test("A connection that only reserves more ages, and a connection that releases a quarter of its bytes is young")
+  func age() async throws {
+    let budget = MemoryBudget(limit: 100, minimumAge: .milliseconds(200))
+    let closedHolders = ClosedHolders()
+    let reading = closedHolders.holder(budget, "reading", at: "a")
+    let growing = closedHolders.holder(budget, "growing", at: "a")
+    #expect(reading.reserve(50) && growing.reserve(30))
+    try await Task.sleep(for: .milliseconds(500))
+    reading.release(15)
+    #expect(reading.reserve(15) && growing.reserve(10))
+    let honest = closedHolders.holder(budget, "honest", at: "b")
+    #expect(honest.reserve(20))
+    #expect(closedHolders.all == ["growing"] && budget.used == 70)
+  }
+
+  @Test("An address with less than a quarter of the budget may use the quarter that results leave")
+  func smallAddress() {
+    let budget = MemoryBudget(limit: 100, minimumAge: .hours(1))
+    let closedHolders = ClosedHolders()
+    let large = closedHolders.holder(budget, "large", at: "a")
+    let other = closedHolders.holder(budget, "other", at: "a")
+    let small = closedHolders.holder(budget, "small", at: "b")
+    #expect(large.reserveLeavingRoom(25) && large.reserveLeavingRoom(45))
+    #expect(!large.reserveLeavingRoom(6) && !other.reserveLeavingRoom(6))
+    #expect(small.reserve(10) && small.reserveLeavingRoom(15))
+    #expect(!small.reserveLeavingRoom(1) && !small.reserveResults(1))
+    large.release(70)
+    #expect(other.reserveLeavingRoom(25))
+    #expect(closedHolders.all.isEmpty && budget.used == 50)
   }
 }

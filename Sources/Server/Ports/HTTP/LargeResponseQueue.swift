@@ -43,7 +43,7 @@ package final class LargeResponseQueue {
   func startNext() {
     while let index = waiting.firstIndex(where: hasCapacity) {
       let call = waiting.remove(at: index)
-      guard connection.memory.reserveResponse(call.expectedBytes) else {
+      guard connection.memory.reserveLeavingRoom(call.expectedBytes) else {
         call.exchange.respond(
           connection.service.response(to: .outOfMemory(connection.memory.budget.refusal)))
         continue

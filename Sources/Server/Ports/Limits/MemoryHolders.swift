@@ -1,10 +1,11 @@
 // The holders of one memory budget, and the choice of the connection that is closed when the budget is full.
 //
-// The choice weighs bytes by the time for which they are held. A client that reads replaces its bytes all the time, so they
+// The choice weighs bytes by the time for which they are held. A client that reads releases its bytes all the time, so they
 // are always young. The choice falls on the address with the largest sum of weights, and there on the connection with
 // the largest weight. Many connections of one peer therefore do not displace the single connection of another peer.
 //
-// Invariant: `bytes` is the sum of the bytes of all holders that are not closed.
+// Invariant: `bytes` is the sum of the bytes of all holders that are not closed, and `addressBytes` has the sum of each
+// address.
 
 import NIOCore
 
@@ -12,10 +13,10 @@ import NIOCore
 struct MemoryHolders {
   private struct Entry {
     var bytes = 0
-    /// Bytes reserved and released since `since`.
-    var replacedBytes = 0
-    /// The time since which the holder has held its bytes. It is set to the current time when a quarter of the bytes
-    /// was replaced.
+    /// Bytes released since the last change of `since` by a release.
+    var releasedBytes = 0
+    /// The mean of the times at which the bytes were reserved. It is set to the current time when a quarter of the bytes
+    /// was released, because the client then reads.
     var since: NIODeadline
     /// Whether the server is closing the connection to free its memory.
     var isClosed = false
@@ -24,10 +25,18 @@ struct MemoryHolders {
     /// Closes the holder's connection; nil if it must not be closed.
     var closing: (@Sendable () -> Void)?
 
-    mutating func replace(_ changed: Int, at now: NIODeadline) {
-      replacedBytes += changed
-      guard replacedBytes >= bytes / 4 else { return }
-      replacedBytes = 0
+    mutating func add(_ added: Int, at now: NIODeadline) {
+      bytes += added
+      let age = max(now - since, .zero)
+      since = since + .nanoseconds(Int64(Double(age.nanoseconds) * Double(added) / Double(max(bytes, 1))))
+    }
+
+    mutating func remove(_ removed: Int, at now: NIODeadline) {
+      precondition(removed <= bytes, "invariant: a holder releases no more than it reserved")
+      bytes -= removed
+      releasedBytes += removed
+      guard releasedBytes >= bytes / 4 else { return }
+      releasedBytes = 0
       since = now
     }
 
@@ -43,36 +52,43 @@ struct MemoryHolders {
   }
 
   private(set) var bytes = 0
+  private var addressBytes: [String: Int] = [:]
   private var entries: [ObjectIdentifier: Entry] = [:]
 
   /// Whether the server is closing a holder's connection to free its memory.
   func isClosed(_ holder: MemoryHolder) -> Bool { entries[ObjectIdentifier(holder)]?.isClosed ?? false }
+
+  /// The bytes of all holders with an address.
+  func bytes(at address: String) -> Int { addressBytes[address] ?? 0 }
 
   mutating func add(_ added: Int, to holder: MemoryHolder) {
     let id = ObjectIdentifier(holder)
     let now = NIODeadline.now()
     var entry = entries[id] ?? Entry(since: now, address: holder.address, closing: holder.closing)
     guard !entry.isClosed else { return }
-    bytes += added
-    entry.bytes += added
-    entry.replace(added, at: now)
+    count(added, at: entry.address)
+    entry.add(added, at: now)
     entries[id] = entry
   }
 
   mutating func remove(_ removed: Int, from holder: MemoryHolder) {
     let id = ObjectIdentifier(holder)
     guard var entry = entries[id], !entry.isClosed else { return }
-    precondition(removed <= entry.bytes, "invariant: a holder releases no more than it reserved")
-    bytes -= removed
-    entry.bytes -= removed
-    entry.replace(removed, at: .now())
+    count(-removed, at: entry.address)
+    entry.remove(removed, at: .now())
     entries[id] = entry.bytes == 0 ? nil : entry
   }
 
   /// Removes a holder at its end.
   mutating func end(_ id: ObjectIdentifier) {
     guard let entry = entries.removeValue(forKey: id), !entry.isClosed else { return }
-    bytes -= entry.bytes
+    count(-entry.bytes, at: entry.address)
+  }
+
+  private mutating func count(_ change: Int, at address: String) {
+    bytes += change
+    let sum = addressBytes[address, default: 0] + change
+    addressBytes[address] = sum == 0 ? nil : sum
   }
 
   /// Chooses connections to close for a request, until `missing` bytes are free, and releases their bytes. Returns the
@@ -109,8 +125,10 @@ struct MemoryHolders {
       freed += heaviest.entry.bytes
       addresses[heaviestAddress, default: 0] -= heaviest.weight
     }
-    for id in chosen.keys { entries[id]?.isClosed = true }
-    bytes -= freed
+    for (id, entry) in chosen {
+      entries[id]?.isClosed = true
+      count(-entry.bytes, at: entry.address)
+    }
     return chosen.values.compactMap(\.closing)
   }
 }

@@ -42,15 +42,15 @@ package final class MemoryReservation {
   /// Holds `bytes` more. Returns false, and holds nothing, if the budget has no capacity.
   package func reserve(_ bytes: Int) -> Bool { reserve(bytes, leavingRoom: false) }
 
-  /// Holds `bytes` more of a response to a read. Returns false, and holds nothing, if the budget has no capacity. Also
-  /// returns false if this connection already holds reserved bytes and the budget is filled up to its `resultLimit`: the
-  /// remaining part is for connections that hold none.
-  package func reserveResponse(_ bytes: Int) -> Bool { reserve(bytes, leavingRoom: reserved > 0) }
+  /// Holds `bytes` more of a response to a read, or of a new stream. Returns false, and holds nothing, if the budget has no
+  /// capacity. A connection that already holds reserved bytes, and whose address holds more than a quarter of the budget,
+  /// leaves the last quarter to others.
+  package func reserveLeavingRoom(_ bytes: Int) -> Bool { reserve(bytes, leavingRoom: reserved > 0) }
 
   private func reserve(_ bytes: Int, leavingRoom: Bool) -> Bool {
     let more = needed(for: held + bytes) - reserved
     if more > 0 {
-      guard leavingRoom ? holder.reserveResults(more) : holder.reserve(more) else { return false }
+      guard leavingRoom ? holder.reserveLeavingRoom(more) : holder.reserve(more) else { return false }
       reserved += more
     }
     held += bytes

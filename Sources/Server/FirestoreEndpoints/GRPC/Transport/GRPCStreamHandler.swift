@@ -162,7 +162,9 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
         try connection.methods.admit(head)
         // The server does no work for a deadline that has passed.
         if head.timeout?.nanoseconds == 0 { throw GRPCStreamHandler.deadlinePassed }
-        guard connection.memory.reserve(connection.limits.streamBytes) else { throw connection.outOfMemory }
+        guard connection.memory.reserveLeavingRoom(connection.limits.streamBytes) else {
+          throw connection.outOfMemory
+        }
         reservedBytes = connection.limits.streamBytes
         switch method {
         case .duplex(let make):
@@ -336,7 +338,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     guard !stream.isFinished, let context else { return }
     if !isRead {
       connection.memory.reserveUnchecked(framed.readableBytes)
-    } else if !connection.memory.reserveResponse(framed.readableBytes) {
+    } else if !connection.memory.reserveLeavingRoom(framed.readableBytes) {
       return finish(connection.outOfMemory)
     }
     writeStart(context)
