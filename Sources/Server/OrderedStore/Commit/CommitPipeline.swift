@@ -90,8 +90,8 @@ final class CommitPipeline: Sendable {
   }
 
   /// The distance between the clock and a newly written ceiling, in microseconds. Because of this lead, most
-  /// groups need no new ceiling.
-  static let ceilingLead: UInt64 = 1_000_000
+  /// groups need no new ceiling. After a kill, versions and server times are at most this far ahead of the clock.
+  static let ceilingLead: UInt64 = 100_000
   /// The size of the open group's batch above which submitting threads wait until the writer takes the group,
   /// in bytes.
   static let maximumGroupBytes = 64 << 20
