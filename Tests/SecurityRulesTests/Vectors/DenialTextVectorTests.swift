@@ -102,7 +102,8 @@ struct DenialTextVectorTests {
   /// Whether the statement may belong to the method that the write did not need: create if the document existed, else
   /// update. Google's emulator evaluates it without the stored document.
   private static func belongsToOtherMethod(_ reason: Reason, _ reasons: [Reason]) -> Bool {
-    reasons.contains { $0.suffix.hasPrefix(" for 'create'") }
-      && reasons.contains { $0.suffix.hasPrefix(" for 'update'") }
+    let methods = [" for 'create'", " for 'update'"]
+    return methods.contains { reason.suffix.hasPrefix($0) }
+      && methods.allSatisfy { method in reasons.contains { $0.suffix.hasPrefix(method) } }
   }
 }
