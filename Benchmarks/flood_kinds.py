@@ -4,6 +4,8 @@ A flood is a function that keeps one connection busy until a point in time. It r
 connection. Everything is sent as raw bytes, because well-behaved libraries cannot send it.
 """
 
+import base64
+import itertools
 import json
 import socket
 import time
@@ -40,6 +42,11 @@ def get_message(document):
     return message(GetDocumentRequest(name=f"{DATABASE}/documents/floods/{document}"))
 
 
+# The number of addresses that attackers use in turn.
+addresses = 1
+numbers = itertools.count()
+
+
 class Peer:
     """A raw connection. `drain` raises when it ends or receives GOAWAY."""
 
@@ -52,10 +59,10 @@ class Peer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         # A send that blocks is delayed by the server, not disconnected.
         self.socket.settimeout(60)
-        # Attackers have an address of their own: the server weighs the memory of the connections of an address together.
+        # Attackers have addresses of their own: the server weighs the memory of the connections of an address together.
         # The port is chosen at `connect`: the search of `bind` takes most of the machine's time with thousands of connections.
         self.socket.setsockopt(socket.IPPROTO_IP, 24, 1)  # IP_BIND_ADDRESS_NO_PORT
-        self.socket.bind(("127.0.0.2", 0))
+        self.socket.bind((f"127.0.0.{2 + next(numbers) % addresses}", 0))
         self.socket.connect(("127.0.0.1", port))
         if http2:
             # The server's settings, with more than 100 streams, apply once they are acknowledged.
@@ -344,6 +351,33 @@ def unread_events(ports, until):
         writer.close()
 
 
+def long_poll_once(ports, target):
+    """Sends a request of long polling on a connection of its own. Returns the response."""
+    peer = Peer(ports.database, http2=False)
+    try:
+        peer.send(f"GET /.lp?{target}&ns=demo-floods HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+        response = b""
+        while got := peer.socket.recv(1 << 16):
+            response += got
+        return response.decode()
+    finally:
+        peer.close()
+
+
+def unread_long_poll(ports, until):
+    """Opens sessions of long polling with seven listens to 1 MB, and polls each of them once: its response has one of the seven."""
+    segments = ""
+    for number in range(7):
+        text = json.dumps({"t": "d", "d": {"r": number, "a": "q", "b": {
+            "p": "/", "h": "", "q": {"l": number + 1}, "t": number + 1}}})
+        encoded = base64.urlsafe_b64encode(text.encode()).decode().replace("=", ".")
+        segments += f"&seg{number}={number}&ts{number}=1&d{number}={encoded}"
+    while time.monotonic() < until:
+        parts = long_poll_once(ports, "start=t&ser=1&cb=1&v=5").split("'")
+        long_poll_once(ports, f"id={parts[3]}&pw={parts[5]}&ser=2{segments}")
+        time.sleep(0.05)
+
+
 def idle(ports, until):
     """Keeps 100 connections open that send nothing after their first request."""
     peers = []
@@ -445,6 +479,7 @@ FLOODS = {
     "Realtime REST, asks and goes": (ask_and_go("database", RTDB_LARGE), 8),
     "WebSocket, never reads": (unread("database", UPGRADE + b"\r\n" + LISTEN * 50), 32),
     "event stream, never reads": (unread_events, 4),
+    "long polling, never polls again": (unread_long_poll, 32),
     "silent within the preface of HTTP/2": (drip("firestore", b"PRI * HT", piece=b""), 200),
     "slow head": (drip("firestore", b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: "), 200),
     "slow upgrade": (drip("database", UPGRADE + b"X-Slow: "), 200),

@@ -26,6 +26,7 @@ from google.cloud.firestore_v1.types import (
     CommitRequest, Document, GetDocumentRequest, ListenRequest, ListenResponse, RunQueryRequest, RunQueryResponse, Target,
     Value, Write)
 
+import flood_kinds
 from flood_kinds import DATABASE, FLOODS, PARENT, SERVICE, query
 
 Ports = collections.namedtuple("Ports", "firestore database sink")
@@ -196,8 +197,10 @@ def main():
     parser.add_argument("--only", default="", help="run only floods whose names contain one of these strings, separated by commas")
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each flood, whose medians are printed")
     parser.add_argument("--memory", type=int, default=0, help="MiB of memory that the server may plan with; 0 for the machine's")
+    parser.add_argument("--addresses", type=int, default=1, help="addresses that the attackers use, at most 200")
     parser.add_argument("--lives", action="store_true", help="print the lifetime of one connection of each kind")
     options = parser.parse_args()
+    flood_kinds.addresses = options.addresses
     listener = socket.create_server(("127.0.0.1", 0))
     sink = multiprocessing.Process(target=swallow, args=(listener,), daemon=True)
     sink.start()

@@ -44,7 +44,8 @@ struct ClockAndHistoryTests {
   }
 
   @Test(
-    "After a kill, new versions are above every version that the killed process may have assigned, and near the clock")
+    "After a kill, new versions are above every version that the killed process may have assigned, and near the clock"
+  )
   func uncleanEnd() async throws {
     let engine = MemoryEngine()
     let clock = SteppedClock()

@@ -20,9 +20,9 @@ struct UnreadResultTests {
 
   /// The address of the clients that do not read. The memory budget adds up the bytes of an address's
   /// connections to choose the connection that it closes.
-  private func unreadingAddress() throws -> SocketAddress? {
+  private func unreadingAddress(_ number: Int = 0) throws -> SocketAddress? {
     #if os(Linux)
-      try SocketAddress(ipAddress: "127.0.0.2", port: 0)
+      try SocketAddress(ipAddress: "127.0.0.\(number + 2)", port: 0)
     #else
       nil
     #endif
@@ -93,10 +93,10 @@ struct UnreadResultTests {
 
   /// Opens calls for a collection on one connection whose flow-control windows are closed.
   private func openUnread(
-    _ server: FirestoreTestPort, _ method: String, _ collection: String, count: Int
+    _ server: FirestoreTestPort, _ method: String, _ collection: String, count: Int, address: Int = 0
   ) async throws -> GRPCTestClient {
     let client = try await GRPCTestClient.connect(
-      port: server.port.port, from: unreadingAddress(), window: 0)
+      port: server.port.port, from: unreadingAddress(address), window: 0)
     for _ in 0..<count {
       let call = try await client.open(method)
       if method == "Listen" {
@@ -210,28 +210,36 @@ struct UnreadResultTests {
   }
 
   @Test(
-    "Unread streams leave memory for many calls of another client even while their connections are too young to be closed"
-  )
-  func youngStreams() async throws {
+    "Unread streams leave memory for other clients even while their connections are too young to be closed",
+    arguments: [1, 8])
+  func youngStreams(addresses: Int) async throws {
     let limits = limits(minimumAge: .hours(1))
     try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { server in
       try await fill(server)
       var unread: [GRPCTestClient] = []
-      for _ in 0..<8 { unread.append(try await openUnread(server, "Listen", "many", count: 400)) }
+      for number in 0..<8 {
+        unread.append(
+          try await openUnread(server, "Listen", "many", count: 400, address: number % addresses))
+      }
       #expect(try await eventually { limits.memory.used > Self.limit / 3 * 2 })
-      let client = try await GRPCTestClient.connect(port: server.port.port)
+      // With this budget, four streams of a connection may use the last quarter.
+      #expect(limits.memory.connectionStreamBytes == 4 * limits.http2.streamBytes)
+      let clients = try await [
+        GRPCTestClient.connect(port: server.port.port), GRPCTestClient.connect(port: server.port.port),
+      ]
       for round in 0..<5 {
         try await withThrowingTaskGroup(of: Void.self) { group in
-          for number in 0..<20 {
-            group.addTask { _ = try await client.get(number < 2 ? "large/1" : "c/small") }
+          for (number, client) in clients.enumerated() {
+            group.addTask { _ = try await client.get("large/1") }
+            for _ in 0..<2 { group.addTask { _ = try await client.get("c/small") } }
+            group.addTask { try await client.commit([.set("written/\(round) \(number)", ["t": Self.text])]) }
           }
-          group.addTask { try await client.commit([.set("written/\(round)", ["t": Self.text])]) }
           try await group.waitForAll()
         }
       }
       for client in unread { #expect(client.channel.isActive) }
       for client in unread { await client.close() }
-      await client.close()
+      for client in clients { await client.close() }
       #expect(
         try await eventually { limits.memory.used == 0 }, "\(limits.memory.used) bytes are still reserved")
     }
@@ -244,6 +252,16 @@ struct UnreadResultTests {
     try await FirestoreTestPort.with(store: try MemoryStore(), limits: limits) { [limits] server in
       try await fill(server)
       let unread = try await openUnread(server, "Listen", "many", count: 1)
+      // The reset of a call whose response was not read is not progress.
+      while unread.channel.isActive {
+        guard let call = try? await unread.open("GetDocument") else { break }
+        try? await call.send(
+          Google_Firestore_V1_GetDocumentRequest.with {
+            $0.name = "\(FirestoreTestServer.documents)/large/1"
+          }, endStream: true)
+        try await Task.sleep(for: .milliseconds(100))
+        try? await call.reset()
+      }
       try await unread.channel.closeFuture.get()
       #expect(try await eventually { limits.memory.used == 0 })
       let reading = try await GRPCTestClient.connect(port: server.port.port)
@@ -306,34 +324,50 @@ struct UnreadResultTests {
     #expect(closedHolders.all.isEmpty)
   }
 
-  @Test("A connection that only reserves more ages, and a connection that releases a quarter of its bytes is young")
-  func age() async throws {
-    let budget = MemoryBudget(limit: 100, minimumAge: .milliseconds(200))
+  @Test(
+    "Growth does not make a connection young, a release does; old bytes count for five seconds"
+  )
+  func age() {
+    let budget = MemoryBudget(limit: 1_000)
     let closedHolders = ClosedHolders()
+    var holders = MemoryHolders()
+    let start = NIODeadline.now()
+    func close(_ missing: Int, for holder: MemoryHolder, after milliseconds: Int64) -> [String] {
+      let closing = holders.close(
+        toFree: missing, for: holder, 1, minimumAge: .milliseconds(500),
+        at: start + .milliseconds(milliseconds))
+      let before = closedHolders.all.count
+      for close in closing ?? [] { close() }
+      return Array(closedHolders.all[before...])
+    }
+    let asking = closedHolders.holder(budget, "asking", at: "z")
     let reading = closedHolders.holder(budget, "reading", at: "a")
     let growing = closedHolders.holder(budget, "growing", at: "a")
-    #expect(reading.reserve(50) && growing.reserve(30))
-    try await Task.sleep(for: .milliseconds(500))
-    reading.release(15)
-    #expect(reading.reserve(15) && growing.reserve(10))
-    let honest = closedHolders.holder(budget, "honest", at: "b")
-    #expect(honest.reserve(20))
-    #expect(closedHolders.all == ["growing"] && budget.used == 70)
+    holders.add(50, to: reading, at: start)
+    holders.add(30, to: growing, at: start)
+    holders.remove(15, from: reading, at: start + .milliseconds(900))
+    holders.add(15, to: reading, at: start + .milliseconds(900))
+    holders.add(10, to: growing, at: start + .milliseconds(900))
+    #expect(close(1, for: asking, after: 1_000) == ["growing"])
+    #expect(close(1, for: asking, after: 1_000) == [])
+    #expect(close(1, for: asking, after: 1_500) == ["reading"])
+    // A connection whose few bytes are an hour old receives many more.
+    let listening = closedHolders.holder(budget, "listening", at: "b")
+    holders.add(10, to: listening, at: start - .hours(1))
+    holders.add(190, to: listening, at: start + .milliseconds(1_500))
+    #expect(close(1, for: asking, after: 1_500) == [])
+    #expect(holders.bytes == 200)
   }
 
-  @Test("An address with less than a quarter of the budget may use the quarter that results leave")
-  func smallAddress() {
-    let budget = MemoryBudget(limit: 100, minimumAge: .hours(1))
+  @Test("A holder that the server cannot close does not protect others from being closed")
+  func unclosable() {
+    let budget = MemoryBudget(limit: 100, minimumAge: .zero)
     let closedHolders = ClosedHolders()
+    let unclosable = MemoryHolder(budget, address: "", closing: nil)
     let large = closedHolders.holder(budget, "large", at: "a")
-    let other = closedHolders.holder(budget, "other", at: "a")
     let small = closedHolders.holder(budget, "small", at: "b")
-    #expect(large.reserveLeavingRoom(25) && large.reserveLeavingRoom(45))
-    #expect(!large.reserveLeavingRoom(6) && !other.reserveLeavingRoom(6))
-    #expect(small.reserve(10) && small.reserveLeavingRoom(15))
-    #expect(!small.reserveLeavingRoom(1) && !small.reserveResults(1))
-    large.release(70)
-    #expect(other.reserveLeavingRoom(25))
-    #expect(closedHolders.all.isEmpty && budget.used == 50)
+    #expect(unclosable.reserve(60) && large.reserve(38))
+    #expect(small.reserve(5))
+    #expect(closedHolders.all == ["large"] && budget.used == 65)
   }
 }

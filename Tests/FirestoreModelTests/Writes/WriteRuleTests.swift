@@ -47,6 +47,13 @@ struct WriteRuleTests {
     #expect(try rejection(1, 1000) == nil)
     #expect(try rejection(1, 1) == "The precondition's update_time must be in whole microseconds.")
     #expect(try rejection(-1, 0) == "The precondition's update_time must not lie before 1970.")
+    for (seconds, nanoseconds) in [(253_402_300_800, 0), (1, 1_000_000_000), (1, -1_000)] as [(Int64, Int32)]
+    {
+      #expect(
+        try rejection(seconds, nanoseconds)
+          == "The precondition's update_time must lie in the years 1970 to 9999, with 0 to 999,999,999 nanoseconds."
+      )
+    }
   }
 
   @Test(

@@ -8,6 +8,7 @@ import RealtimeModel
 import Testing
 
 @testable import EndpointFixture
+@testable import Ports
 @testable import RealtimeEndpoints
 
 @Suite("Long polling", .timeLimit(.minutes(10)))
@@ -52,6 +53,30 @@ struct LongPollTests {
           Self.data(#"{"r":2,"a":"g","b":{"p":"/a","q":{}}}"#),
         ], awaiting: 2)
       #expect(received == [Self.ok(1), Self.ok(2, "\"\(text)\"")])
+    }
+  }
+
+  @Test("a session whose client stops polling ends when the server needs its memory for another request")
+  func unreadSession() async throws {
+    var port = PortLimits()
+    port.memory = MemoryBudget(limit: 8 << 20, minimumAge: .zero)
+    try await RealtimeTestServer.run(port: port) { [port] server in
+      var client = try await LongPollClient(server)
+      let listens = ["a", "b", "c"].enumerated().map { number, name in
+        Self.data(#"{"r":\#(number),"a":"q","b":{"p":"/\#(name)","h":""}}"#)
+      }
+      _ = try await client.send(listens, awaiting: 3)
+      let text = "\"" + String(repeating: "x", count: 1_500_000) + "\""
+      for name in ["a", "b", "c"] {
+        #expect(try await server.rest("PUT", "/\(name).json?ns=demo&print=silent", body: text).status == 204)
+      }
+      #expect(try await eventually { port.memory.used > 3 << 20 }, "\(port.memory.used)")
+      // The session outweighs the request only with time, because both have the same address.
+      try await Task.sleep(for: .seconds(2))
+      let large = "\"" + String(repeating: "x", count: 6_500_000) + "\""
+      #expect(try await server.rest("PUT", "/d.json?ns=demo&print=silent", body: large).status == 204)
+      #expect(try await client.poll() == [.close(after: nil)])
+      #expect(try await eventually { port.memory.used == 0 }, "\(port.memory.used) bytes are still reserved")
     }
   }
 

@@ -90,10 +90,14 @@ extension FirestoreDatabase {
   }
 
   /// The version of a read time.
-  /// - Throws: INVALID_ARGUMENT for times in the future, before the database's creation, or with fractions of
-  ///   a microsecond.
+  /// - Throws: INVALID_ARGUMENT for times in the future, before the database's creation, outside the range of timestamps,
+  ///   or with fractions of a microsecond.
   private func version(at time: Timestamp) async throws -> Version {
-    guard time.isInRange, time.nanoseconds.isMultiple(of: 1000) else {
+    guard time.isInRange else {
+      throw FirestoreError.invalidArgument(
+        "The requested 'read_time' must lie in the years 1 to 9999, with 0 to 999,999,999 nanoseconds.")
+    }
+    guard time.nanoseconds.isMultiple(of: 1000) else {
       throw FirestoreError.invalidArgument("The requested 'read_time' must be in whole microseconds.")
     }
     let version = Version(time)

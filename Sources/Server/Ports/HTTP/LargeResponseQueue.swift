@@ -43,7 +43,8 @@ package final class LargeResponseQueue {
   func startNext() {
     while let index = waiting.firstIndex(where: hasCapacity) {
       let call = waiting.remove(at: index)
-      guard connection.memory.reserveLeavingRoom(call.expectedBytes) else {
+      let isFirst = connection.unreadResponseBytes == 0 && runningCount == 0
+      guard connection.memory.reserve(call.expectedBytes, leavingRoom: !isFirst) else {
         call.exchange.respond(
           connection.service.response(to: .outOfMemory(connection.memory.budget.refusal)))
         continue

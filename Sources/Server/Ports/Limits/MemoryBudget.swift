@@ -39,47 +39,40 @@ package final class MemoryBudget: Sendable {
   /// The bytes that the results of one connection's streams may hold together: an eighth of the budget, at most 64 MiB.
   package var connectionShare: Int { min(limit / 8, 64 << 20) }
 
-  /// The bytes up to which query results may fill the budget. The remaining quarter is for requests, and for small
-  /// holders: connections that hold nothing, and addresses that hold less than this quarter. They find room there even
-  /// before the server may close a connection that holds much.
-  private var resultLimit: Int { limit / 4 * 3 }
+  /// The bytes up to which query results may fill the budget. The remaining quarter is for requests and for the first
+  /// streams and the first response of each connection. They find room there even before the server may close a connection
+  /// that holds much.
+  fileprivate var resultLimit: Int { limit / 4 * 3 }
+
+  /// The bytes of open streams up to which one connection may open more of them in the last quarter of the budget. 128
+  /// connections do not fill it.
+  package var connectionStreamBytes: Int { (limit - resultLimit) / 128 }
 
   /// The error text for a client whose request does not fit.
   package var refusal: String {
-    "The server holds as many bytes of requests and answers as it may, \(limit) in all. Try again later."
+    "The server has no memory for more requests and answers; all together may hold \(limit) bytes. Try again later."
   }
 
   /// Reserves bytes for a holder, and closes the connections that hold most if that frees enough. Returns
   /// false on a full budget.
-  fileprivate func reserve(_ bytes: Int, for holder: MemoryHolder) -> Bool {
-    makeRoom(for: bytes, of: holder, within: { _ in limit }) { $0.add(bytes, to: holder) }
-  }
-
-  /// Reserves bytes like `reserve`, but only up to `resultLimit`.
-  fileprivate func reserveResults(_ bytes: Int, for holder: MemoryHolder) -> Bool {
-    makeRoom(for: bytes, of: holder, within: { _ in resultLimit }) { $0.add(bytes, to: holder) }
-  }
-
-  /// Reserves bytes like `reserve`, but only up to `resultLimit` if the holder's address holds much.
-  fileprivate func reserveLeavingRoom(_ bytes: Int, for holder: MemoryHolder) -> Bool {
-    makeRoom(for: bytes, of: holder, within: { holders in
-      holders.bytes(at: holder.address) + bytes <= limit - resultLimit ? limit : resultLimit
-    }) { $0.add(bytes, to: holder) }
+  fileprivate func reserve(_ bytes: Int, for holder: MemoryHolder, within limit: Int) -> Bool {
+    makeRoom(for: bytes, of: holder, within: limit) { $0.add(bytes, to: holder) }
   }
 
   /// Makes room for bytes without reserving them. Returns false on a full budget.
   fileprivate func makeRoom(for bytes: Int, of holder: MemoryHolder) -> Bool {
-    makeRoom(for: bytes, of: holder, within: { _ in limit }) { _ in }
+    makeRoom(for: bytes, of: holder, within: limit) { _ in }
   }
 
   private func makeRoom(
-    for bytes: Int, of holder: MemoryHolder, within limit: (MemoryHolders) -> Int,
-    then body: (inout MemoryHolders) -> Void
+    for bytes: Int, of holder: MemoryHolder, within limit: Int, then body: (inout MemoryHolders) -> Void
   ) -> Bool {
     var closing: [@Sendable () -> Void] = []
     let hasRoom = holders.withLockedValue { holders in
       if holders.isClosed(holder) { return false }
-      let missing = holders.bytes + bytes - limit(holders)
+      var missing = holders.bytes + bytes - limit
+      // If others already use more than results may, results replace results and free no more.
+      if limit < self.limit { missing = min(missing, bytes) }
       if missing > 0 {
         guard let chosen = holders.close(toFree: missing, for: holder, bytes, minimumAge: minimumAge) else {
           return false
@@ -135,15 +128,11 @@ package final class MemoryHolder: Sendable {
   deinit { budget.end(ObjectIdentifier(self)) }
 
   /// Reserves bytes. Returns false, and reserves nothing, on a full budget.
-  func reserve(_ bytes: Int) -> Bool { budget.reserve(bytes, for: self) }
+  func reserve(_ bytes: Int) -> Bool { budget.reserve(bytes, for: self, within: budget.limit) }
 
   /// Reserves bytes of results, which leave a part of the budget to other requests. Returns false, and reserves nothing, if
   /// results already fill their part of the budget.
-  func reserveResults(_ bytes: Int) -> Bool { budget.reserveResults(bytes, for: self) }
-
-  /// Reserves bytes of a holder that already holds some. If the holders of its address hold more than a quarter of the budget,
-  /// they leave a part of it to others. Returns false, and reserves nothing, if there is no room.
-  func reserveLeavingRoom(_ bytes: Int) -> Bool { budget.reserveLeavingRoom(bytes, for: self) }
+  func reserveResults(_ bytes: Int) -> Bool { budget.reserve(bytes, for: self, within: budget.resultLimit) }
 
   /// Makes room for bytes without reserving them. Returns false on a full budget.
   func makeRoom(for bytes: Int) -> Bool { budget.makeRoom(for: bytes, of: self) }

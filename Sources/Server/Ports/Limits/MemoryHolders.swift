@@ -4,8 +4,7 @@
 // are always young. The choice falls on the address with the largest sum of weights, and there on the connection with
 // the largest weight. Many connections of one peer therefore do not displace the single connection of another peer.
 //
-// Invariant: `bytes` is the sum of the bytes of all holders that are not closed, and `addressBytes` has the sum of each
-// address.
+// Invariant: `bytes` is the sum of the bytes of all holders that are not closed.
 
 import NIOCore
 
@@ -15,8 +14,8 @@ struct MemoryHolders {
     var bytes = 0
     /// Bytes released since the last change of `since` by a release.
     var releasedBytes = 0
-    /// The mean of the times at which the bytes were reserved. It is set to the current time when a quarter of the bytes
-    /// was released, because the client then reads.
+    /// The mean of the times at which the bytes were reserved, none of them earlier than `maximumAge` ago. It is set to the
+    /// current time when an eighth of the bytes was released: the client then reads.
     var since: NIODeadline
     /// Whether the server is closing the connection to free its memory.
     var isClosed = false
@@ -27,15 +26,16 @@ struct MemoryHolders {
 
     mutating func add(_ added: Int, at now: NIODeadline) {
       bytes += added
-      let age = max(now - since, .zero)
-      since = since + .nanoseconds(Int64(Double(age.nanoseconds) * Double(added) / Double(max(bytes, 1))))
+      let age = min(max(now - since, .zero), Self.maximumAge)
+      let mean = Double(age.nanoseconds) * Double(bytes - added) / Double(max(bytes, 1))
+      since = now - .nanoseconds(Int64(mean))
     }
 
     mutating func remove(_ removed: Int, at now: NIODeadline) {
       precondition(removed <= bytes, "invariant: a holder releases no more than it reserved")
       bytes -= removed
       releasedBytes += removed
-      guard releasedBytes >= bytes / 4 else { return }
+      guard releasedBytes >= bytes / 8 else { return }
       releasedBytes = 0
       since = now
     }
@@ -52,57 +52,47 @@ struct MemoryHolders {
   }
 
   private(set) var bytes = 0
-  private var addressBytes: [String: Int] = [:]
   private var entries: [ObjectIdentifier: Entry] = [:]
 
   /// Whether the server is closing a holder's connection to free its memory.
   func isClosed(_ holder: MemoryHolder) -> Bool { entries[ObjectIdentifier(holder)]?.isClosed ?? false }
 
-  /// The bytes of all holders with an address.
-  func bytes(at address: String) -> Int { addressBytes[address] ?? 0 }
-
-  mutating func add(_ added: Int, to holder: MemoryHolder) {
+  mutating func add(_ added: Int, to holder: MemoryHolder, at now: NIODeadline = .now()) {
     let id = ObjectIdentifier(holder)
-    let now = NIODeadline.now()
     var entry = entries[id] ?? Entry(since: now, address: holder.address, closing: holder.closing)
     guard !entry.isClosed else { return }
-    count(added, at: entry.address)
+    bytes += added
     entry.add(added, at: now)
     entries[id] = entry
   }
 
-  mutating func remove(_ removed: Int, from holder: MemoryHolder) {
+  mutating func remove(_ removed: Int, from holder: MemoryHolder, at now: NIODeadline = .now()) {
     let id = ObjectIdentifier(holder)
     guard var entry = entries[id], !entry.isClosed else { return }
-    count(-removed, at: entry.address)
-    entry.remove(removed, at: .now())
+    bytes -= removed
+    entry.remove(removed, at: now)
     entries[id] = entry.bytes == 0 ? nil : entry
   }
 
   /// Removes a holder at its end.
   mutating func end(_ id: ObjectIdentifier) {
     guard let entry = entries.removeValue(forKey: id), !entry.isClosed else { return }
-    count(-entry.bytes, at: entry.address)
-  }
-
-  private mutating func count(_ change: Int, at address: String) {
-    bytes += change
-    let sum = addressBytes[address, default: 0] + change
-    addressBytes[address] = sum == 0 ? nil : sum
+    bytes -= entry.bytes
   }
 
   /// Chooses connections to close for a request, until `missing` bytes are free, and releases their bytes. Returns the
   /// functions that close them. Returns nil, and changes nothing, if the choice falls on the requesting connection
   /// itself, or on a connection that has held its bytes for less than `minimumAge`.
   mutating func close(
-    toFree missing: Int, for requester: MemoryHolder, _ requested: Int, minimumAge: TimeAmount
+    toFree missing: Int, for requester: MemoryHolder, _ requested: Int, minimumAge: TimeAmount,
+    at now: NIODeadline = .now()
   ) -> [@Sendable () -> Void]? {
-    let now = NIODeadline.now()
     let requesterID = ObjectIdentifier(requester)
     let empty = Entry(since: now, address: requester.address)
     let requesterWeight = (entries[requesterID] ?? empty).weight(at: now, with: requested)
     var addresses: [String: Double] = [:]
-    for (id, entry) in entries where !entry.isClosed && id != requesterID {
+    // Holders without a connection to close do not make their address the heaviest: nothing could be freed there.
+    for (id, entry) in entries where !entry.isClosed && id != requesterID && entry.closing != nil {
       addresses[entry.address, default: 0] += entry.weight(at: now)
     }
     addresses[requester.address, default: 0] += requesterWeight
@@ -125,10 +115,8 @@ struct MemoryHolders {
       freed += heaviest.entry.bytes
       addresses[heaviestAddress, default: 0] -= heaviest.weight
     }
-    for (id, entry) in chosen {
-      entries[id]?.isClosed = true
-      count(-entry.bytes, at: entry.address)
-    }
+    for id in chosen.keys { entries[id]?.isClosed = true }
+    bytes -= freed
     return chosen.values.compactMap(\.closing)
   }
 }

@@ -40,17 +40,12 @@ package final class MemoryReservation {
   }
 
   /// Holds `bytes` more. Returns false, and holds nothing, if the budget has no capacity.
-  package func reserve(_ bytes: Int) -> Bool { reserve(bytes, leavingRoom: false) }
-
-  /// Holds `bytes` more of a response to a read, or of a new stream. Returns false, and holds nothing, if the budget has no
-  /// capacity. A connection that already holds reserved bytes, and whose address holds more than a quarter of the budget,
-  /// leaves the last quarter to others.
-  package func reserveLeavingRoom(_ bytes: Int) -> Bool { reserve(bytes, leavingRoom: reserved > 0) }
-
-  private func reserve(_ bytes: Int, leavingRoom: Bool) -> Bool {
+  /// - Parameter leavingRoom: whether the last quarter of the budget is left to others. For further streams and responses of
+  ///   a connection that already has some.
+  package func reserve(_ bytes: Int, leavingRoom: Bool = false) -> Bool {
     let more = needed(for: held + bytes) - reserved
     if more > 0 {
-      guard leavingRoom ? holder.reserveLeavingRoom(more) : holder.reserve(more) else { return false }
+      guard leavingRoom ? holder.reserveResults(more) : holder.reserve(more) else { return false }
       reserved += more
     }
     held += bytes
@@ -85,8 +80,9 @@ package final class MemoryReservation {
 
   /// Changes one part of the held bytes from `old` to `new`. Returns false, and changes nothing, if the budget has no
   /// capacity for the growth.
-  package func resize(from old: Int, to new: Int) -> Bool {
-    if new > old { return reserve(new - old) }
+  /// - Parameter leavingRoom: as in `reserve`.
+  package func resize(from old: Int, to new: Int, leavingRoom: Bool = false) -> Bool {
+    if new > old { return reserve(new - old, leavingRoom: leavingRoom) }
     if new < old { release(old - new) }
     return true
   }

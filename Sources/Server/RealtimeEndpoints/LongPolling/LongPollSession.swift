@@ -27,7 +27,7 @@ final class LongPollSession {
     let deadline: Scheduled<Void>
   }
 
-  let id = LongPollName.make()
+  let id: String
   let password = LongPollName.make()
   /// The session's name in the engine. A WebSocket that continues the session identifies it by this name.
   private(set) var name = ""
@@ -46,9 +46,15 @@ final class LongPollSession {
   private(set) var hasEnded = false
   var upgrade = Upgrade.none
 
-  init(_ endpoint: RealtimeEndpoint, _ port: PortLimits, on eventLoop: any EventLoop) {
+  /// - Parameter address: the client's address, without its port; empty if unknown.
+  init(_ endpoint: RealtimeEndpoint, _ port: PortLimits, address: String, on eventLoop: any EventLoop) {
     self.endpoint = endpoint
-    memory = MemoryReservation(port)
+    let id = LongPollName.make()
+    self.id = id
+    let holder = MemoryHolder(port.memory, address: address) { [weak longPolls = endpoint.longPolls] in
+      longPolls?.session(id: id)?.run { $0.end() }
+    }
+    memory = MemoryReservation(port, holder)
     self.eventLoop = eventLoop
     session = RealtimeSession(endpoint, encoding: .text)
     segments = SegmentAssembler(
@@ -90,7 +96,8 @@ final class LongPollSession {
   /// Updates the memory reservation for queued messages, segments and unanswered requests.
   private func updateReservation() {
     let holds = queue.bytes + segments.heldBytes + session.outstandingBytes
-    if memory.resize(from: heldBytes, to: holds) {
+    // Queued messages are results, which leave a part of the memory to others.
+    if memory.resize(from: heldBytes, to: holds, leavingRoom: queue.bytes > 0) {
       heldBytes = holds
     } else {
       endpoint.log.info("session ended: the memory budget of the server is exhausted")

@@ -37,7 +37,8 @@ extension RealtimeHTTPService {
   ) {
     guard !exchange.isOver else { return }
     guard !connection.isDraining else { return exchange.respond(HTTPResponse(.draining)) }
-    let session = LongPollSession(endpoint, connection.port, on: exchange.eventLoop)
+    let session = LongPollSession(
+      endpoint, connection.port, address: exchange.remoteAddress?.ipAddress ?? "", on: exchange.eventLoop)
     if let script = session.open(database, start) {
       exchange.respond(.script(script))
     } else {

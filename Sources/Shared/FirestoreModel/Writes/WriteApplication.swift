@@ -84,11 +84,16 @@ extension Write {
       throw .invalidArgument("Document \(document) does not belong to database \(database).")
     }
     if case .updateTime(let time) = precondition {
-      guard time.isInRange, time.nanoseconds.isMultiple(of: 1000) else {
-        throw .invalidArgument("The precondition's update_time must be in whole microseconds.")
-      }
       guard time.seconds >= 0 else {
         throw .invalidArgument("The precondition's update_time must not lie before 1970.")
+      }
+      guard time.isInRange else {
+        throw .invalidArgument(
+          "The precondition's update_time must lie in the years 1970 to 9999, with 0 to 999,999,999 nanoseconds."
+        )
+      }
+      guard time.nanoseconds.isMultiple(of: 1000) else {
+        throw .invalidArgument("The precondition's update_time must be in whole microseconds.")
       }
     }
     switch operation {

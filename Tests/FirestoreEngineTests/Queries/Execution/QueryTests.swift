@@ -186,6 +186,16 @@ import Testing
     let future = Timestamp(seconds: 4_000_000_000)
     let error = await failure { try await fixture.get("c/a", .readTime(future)) }
     #expect(error == .invalidArgument("The requested 'read_time' cannot be in the future."))
+    for time in [
+      Timestamp(seconds: 253_402_300_800), Timestamp(seconds: -62_135_596_801),
+      Timestamp(seconds: 5, nanoseconds: 1_000_000_000),
+    ] {
+      let error = await failure { try await fixture.get("c/a", .readTime(time)) }
+      #expect(
+        error
+          == .invalidArgument(
+            "The requested 'read_time' must lie in the years 1 to 9999, with 0 to 999,999,999 nanoseconds."))
+    }
     let early = await failure { try await fixture.get("c/a", .readTime(Timestamp(seconds: 5))) }
     #expect(early?.code == .invalidArgument)
   }

@@ -26,6 +26,7 @@ final class GRPCConnection {
   private(set) lazy var decompressions = DecompressionQueue()
   private var duplexStreams: [ObjectIdentifier: GRPCStreamHandler] = [:]
   private var isDraining = false
+  private var streamCount = 0
 
   init(
     methods: GRPCMethods, limits: PortLimits, channel: any Channel, log: Logger,
@@ -56,6 +57,21 @@ final class GRPCConnection {
     guard memory.resize(from: old, to: new) else { return outOfMemory }
     requestBytes = total
     return nil
+  }
+
+  /// Reserves the memory of a stream. Beyond the first streams the connection leaves the last quarter of the budget to others.
+  /// Returns false if the budget has no capacity.
+  func openStream() -> Bool {
+    let leavesRoom = streamCount * limits.streamBytes >= memory.budget.connectionStreamBytes
+    guard memory.reserve(limits.streamBytes, leavingRoom: leavesRoom) else { return false }
+    streamCount += 1
+    return true
+  }
+
+  /// Called at the end of a stream whose memory was reserved; the caller releases the memory.
+  func closeStream() {
+    streamCount -= 1
+    precondition(streamCount >= 0, "invariant: a stream ends once")
   }
 
   /// The error of a call for which the server has no memory.

@@ -39,6 +39,9 @@ final class GRPCResponseQueue {
     self.channel = channel
   }
 
+  /// Whether the client has not read some unary response.
+  var hasUnreadResponses: Bool { queuedBytes > 0 }
+
   /// Reserves capacity for a response of `bytes` bytes; 0 for a small one. Returns false if there is not enough
   /// capacity.
   func reserve(_ bytes: Int) -> Bool {
@@ -72,12 +75,13 @@ final class GRPCResponseQueue {
     queuedBytes += bytes
     let written = channel.eventLoop.makePromise(of: Void.self)
     let queue = NIOLoopBound(self, eventLoop: channel.eventLoop)
-    written.futureResult.whenComplete { _ in
+    written.futureResult.whenComplete { result in
       let queue = queue.value
       queue.queuedBytes -= bytes
       precondition(queue.queuedBytes >= 0, "invariant: a response is written once")
       queue.memory.release(bytes)
-      queue.lastProgress = .now()
+      // The write of a reset stream fails. It is not progress, because the client has not read the response.
+      if case .success = result { queue.lastProgress = .now() }
       queue.startWaitingCalls()
     }
     return written

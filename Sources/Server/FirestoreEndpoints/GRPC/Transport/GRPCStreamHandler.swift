@@ -162,9 +162,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
         try connection.methods.admit(head)
         // The server does no work for a deadline that has passed.
         if head.timeout?.nanoseconds == 0 { throw GRPCStreamHandler.deadlinePassed }
-        guard connection.memory.reserveLeavingRoom(connection.limits.streamBytes) else {
-          throw connection.outOfMemory
-        }
+        guard connection.openStream() else { throw connection.outOfMemory }
         reservedBytes = connection.limits.streamBytes
         switch method {
         case .duplex(let make):
@@ -338,7 +336,9 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
     guard !stream.isFinished, let context else { return }
     if !isRead {
       connection.memory.reserveUnchecked(framed.readableBytes)
-    } else if !connection.memory.reserveLeavingRoom(framed.readableBytes) {
+    } else if !connection.memory.reserve(
+      framed.readableBytes, leavingRoom: connection.responses.hasUnreadResponses)
+    {
       return finish(connection.outOfMemory)
     }
     writeStart(context)
@@ -439,6 +439,7 @@ final class GRPCStreamHandler: ChannelInboundHandler, RemovableChannelHandler {
         _ = connection.resizeRequest(from: held, to: 0)
       }
     }
+    if reservedBytes > 0 { connection.closeStream() }
     connection.memory.release(reservedBytes)
     reservedBytes = 0
     let expected = expectedBytes
