@@ -50,7 +50,7 @@ package final class MemoryBudget: Sendable {
 
   /// The error text for a client whose request does not fit.
   package var refusal: String {
-    "The server has no memory for more requests and answers; all together may hold \(limit) bytes. Try again later."
+    "The bytes of requests and answers are limited to \(limit) in all, and too few are free for this one. Try again later."
   }
 
   /// Reserves bytes for a holder, and closes the connections that hold most if that frees enough. Returns
